@@ -1,0 +1,81 @@
+# How every target of Weir is compiled: one language level, one warning list, one place for outputs.
+# Targets are declared with weir_library(), weir_program(), weir_test() and weir_fuzz(), never with add_library() directly.
+
+option(WEIR_TESTS "Build the tests" ON)
+option(WEIR_BENCH "Build the micro-benchmarks" ON)
+option(WEIR_FUZZ "Build the libFuzzer targets (clang only)" OFF)
+set(WEIR_SANITIZE "" CACHE STRING "Value of -fsanitize= for every target, for example address,undefined")
+option(WEIR_COVERAGE "Instrument for gcov" OFF)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib/static")
+
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 EXACT REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(gflags REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+
+add_library(weir_options INTERFACE)
+target_include_directories(weir_options INTERFACE "${CMAKE_SOURCE_DIR}")
+target_compile_options(weir_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
+                                              -Wold-style-cast -Wnon-virtual-dtor -Werror)
+target_compile_definitions(weir_options INTERFACE WEIR_VERSION="${PROJECT_VERSION}")
+if(WEIR_SANITIZE)
+  add_compile_options(-fsanitize=${WEIR_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${WEIR_SANITIZE})
+endif()
+if(WEIR_COVERAGE)
+  add_compile_options(--coverage)
+  add_link_options(--coverage)
+endif()
+
+# weir_library(NAME SOURCES a.cc ... [DEPENDS target ...]): a static library, include root = source root.
+function(weir_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} PRIVATE weir_options)
+  target_include_directories(${name} PUBLIC "${CMAKE_SOURCE_DIR}")
+endfunction()
+
+# weir_program(NAME SOURCES main.cc ... [DEPENDS target ...]): lands in build/<preset>/bin.
+function(weir_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPENDS} gflags)
+endfunction()
+
+# weir_test(NAME SOURCES a_test.cc ... [DEPENDS target ...] [LABELS fast]): one GoogleTest program, one ctest entry a test case.
+function(weir_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS fast)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPENDS} GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120)
+endfunction()
+
+# weir_fuzz(NAME SOURCES a_fuzz.cc DEPENDS target ...): a libFuzzer target when WEIR_FUZZ is on; otherwise a program that
+# replays the files of tests/fuzz/corpus/<NAME> through the same entry point and is run as a test.
+function(weir_fuzz name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  if(WEIR_FUZZ)
+    add_executable(${name} ${ARG_SOURCES})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    add_executable(${name} ${ARG_SOURCES} "${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cc")
+    add_test(NAME fuzz_replay.${name} COMMAND ${name} "${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name}")
+    set_tests_properties(fuzz_replay.${name} PROPERTIES LABELS fast TIMEOUT 60)
+  endif()
+  target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPENDS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+endfunction()
