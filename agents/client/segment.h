@@ -85,7 +85,8 @@ struct alignas(64) SocketSlot {
 /// The start of one data message (a write that does not continue the one before it).
 struct MessageEntry {
   std::atomic<std::uint64_t> ticket;  ///< (P) 1 + its number once the entry is valid
-  std::atomic<std::int64_t> time;     ///< (P) CLOCK_MONOTONIC ns
+  std::atomic<std::int64_t> time;     ///< (P) CLOCK_MONOTONIC ns of the first write
+  std::atomic<std::int64_t> accepted; ///< (P) CLOCK_MONOTONIC ns at which the kernel had taken all of it, 0 = not yet
   std::atomic<std::uint64_t> bytes;   ///< (P) whole length as seen at the first write
   std::atomic<std::uint32_t> socket;  ///< (P) index of its socket slot
   std::atomic<std::uint32_t> held;    ///< (P) 1 if that first write was refused by a hold
@@ -127,11 +128,11 @@ static_assert(sizeof(LaneDirective) == 16);
 static_assert(sizeof(LaneSlot) == 128 && offsetof(LaneSlot, gate) == 24 && offsetof(LaneSlot, hold_until) == 32);
 static_assert(offsetof(LaneSlot, directive) == 40 && offsetof(LaneSlot, bytes_accepted) == 64);
 static_assert(sizeof(SocketSlot) == 64 && offsetof(SocketSlot, rest) == 48);
-static_assert(sizeof(MessageEntry) == 32);
+static_assert(sizeof(MessageEntry) == 40);
 static_assert(sizeof(SegmentHeader) == 192 && offsetof(SegmentHeader, heartbeat) == 64);
 static_assert(offsetof(SegmentHeader, generation) == 72 && offsetof(SegmentHeader, lanes_used) == 128);
 static_assert(offsetof(Segment, lanes) == 192 && offsetof(Segment, sockets) == 192 + 128 * kMaxLanes);
-static_assert(sizeof(Segment) == 192 + 128 * kMaxLanes + 64 * kMaxSockets + 32 * kMessageRingSize);
+static_assert(sizeof(Segment) == 192 + 128 * kMaxLanes + 64 * kMaxSockets + 40 * kMessageRingSize);
 
 // ---- Attach: one request and one reply over the agent's Unix stream socket ----
 
