@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace weir::agents {
 namespace {
@@ -9,8 +10,13 @@ namespace {
 constexpr std::size_t kCompared = 64;       // messages whose rhythm is compared for one candidate period
 constexpr std::size_t kMatchesMin = 2;      // two sizes alike may be chance, three are a pattern
 constexpr double kRhythmSlack = 0.5;        // a shorter period may be this much worse in rhythm (log2 units)
-constexpr std::size_t kRecent = 16;         // iterations that the estimate of the time alone looks at
-constexpr double kUncontendedShare = 0.85;  // its quantile of (period - held)
+constexpr std::size_t kRecent = 16;         // iterations that estimates of times alone look at
+constexpr double kUncontendedShare = 0.85;  // their quantile of (seen - held)
+constexpr std::uint64_t kYoung = 64;        // messages until which period and border are looked at every iteration
+constexpr std::uint64_t kLookAgain = 16;    // iterations between two looks after that
+constexpr Nanoseconds kBurstGap = 5 * kMillisecond;      // think time that ends a burst
+constexpr Nanoseconds kTellingHold = 15 * kMillisecond;  // a hold long enough to tell overlap from dependency
+constexpr double kOverlapShare = 0.35;  // of a hold, at most, by which an overlapped burst delays the next
 
 // Two messages are the same step of an iteration when their lane is the same and their sizes differ by 2 % at most:
 // streams that are cut into frames (HTTP/2, zmq) vary by a few bytes.
@@ -24,34 +30,64 @@ double LogGap(Nanoseconds gap) {
   return std::log2(ToSeconds(gap) * 1e3 + 1.0);
 }
 
+// What a duration would have been without contention, from (seen, held) pairs, oldest first. Seen is never shorter than
+// alone, so the shortest is a ceiling; seen less held is exact where the hold was exposed and too short where compute
+// covered it, so a high quantile of that is taken.
+class AloneEstimate {
+ public:
+  void Add(Nanoseconds seen, Nanoseconds held) {
+    shortest_ = std::min(shortest_, seen);
+    unheld_.push_back(seen - std::min(held, seen));
+  }
+  bool empty() const { return unheld_.empty(); }
+  Nanoseconds Get() const {
+    std::vector<Nanoseconds> recent(unheld_.end() - static_cast<std::ptrdiff_t>(std::min(kRecent, unheld_.size())),
+                                    unheld_.end());
+    std::sort(recent.begin(), recent.end());
+    const auto at = static_cast<std::size_t>(kUncontendedShare * static_cast<double>(recent.size() - 1) + 0.5);
+    return std::min(shortest_, recent[at]);
+  }
+
+ private:
+  Nanoseconds shortest_ = std::numeric_limits<Nanoseconds>::max();
+  std::vector<Nanoseconds> unheld_;
+};
+
 }  // namespace
 
 void ProfileLearner::OnHeld(Nanoseconds from, Nanoseconds to) {
-  if (to > from) held_since_message_ += to - from;
+  if (to > from) held_ += to - from;
 }
 
 void ProfileLearner::OnDrained(Nanoseconds time) {
   if (!in_flight_) return;
   in_flight_ = false;
   last_drained_ = std::max(time, last_message_);
-  if (period_ > 0 && position_ == period_) profile_.iteration_started = last_drained_;
+  messages_.back().drained = last_drained_;
+  messages_.back().drained_held = held_;
+  if (steps_.empty()) return;
+  if (current_.steps[newest_]) {
+    current_.steps[newest_]->drained = last_drained_;
+    current_.steps[newest_]->drained_held = held_;
+  }
+  if (begun_ == steps_.size()) profile_.iteration_started = last_drained_;
 }
 
 void ProfileLearner::OnMessage(Nanoseconds time, LaneId lane, Bytes bytes) {
   const Nanoseconds gap = in_flight_ || messages_.empty() ? 0 : std::max<Nanoseconds>(0, time - last_drained_);
-  messages_.push_back({lane, bytes, time, gap, held_since_message_});
-  held_since_message_ = 0;
+  messages_.push_back({lane, bytes, time, gap, held_, 0, 0});
   if (messages_.size() > kHistory) messages_.pop_front();
   last_message_ = time;
   in_flight_ = true;
+  ++messages_seen_;
 
-  if (period_ > 0 && !Matches(0, period_)) Unlock();
-  if (period_ == 0) {
+  if (!steps_.empty() && !Place(messages_.back())) Unlock();
+  if (steps_.empty()) {
     if (const std::size_t found = FindPeriod(); found > 0) Lock(found);
-    return;
+  } else if (begun_ == 1 && (messages_seen_ < kYoung || cycles_matched_ % kLookAgain == 0)) {
+    LookAgain();
   }
-  if (++position_ > period_) OnBorder();
-  FillBytesLeft();
+  if (!steps_.empty()) FillProfile();
 }
 
 // Whether the message `back` places before the newest repeats the one `lag` places before it.
@@ -60,6 +96,25 @@ bool ProfileLearner::Matches(std::size_t back, std::size_t lag) const {
   const Message& a = messages_[messages_.size() - 1 - back];
   const Message& b = messages_[messages_.size() - 1 - back - lag];
   return SameStep(a.lane, a.bytes, b.lane, b.bytes);
+}
+
+// Whether the newest `lag` messages are those before them in another order: a held collective lets the next one
+// overtake parts of it. Needs 2 * lag messages.
+bool ProfileLearner::SameMultiset(std::size_t lag) const {
+  std::vector<std::pair<LaneId, Bytes>> newest;
+  std::vector<std::pair<LaneId, Bytes>> before;
+  for (std::size_t i = 0; i < lag; ++i) {
+    const Message& a = messages_[messages_.size() - 1 - i];
+    const Message& b = messages_[messages_.size() - 1 - i - lag];
+    newest.emplace_back(a.lane, a.bytes);
+    before.emplace_back(b.lane, b.bytes);
+  }
+  std::sort(newest.begin(), newest.end());
+  std::sort(before.begin(), before.end());
+  for (std::size_t i = 0; i < lag; ++i) {
+    if (!SameStep(newest[i].first, newest[i].second, before[i].first, before[i].second)) return false;
+  }
+  return true;
 }
 
 // Mean distance, in log2 of milliseconds, between think times one `lag` apart.
@@ -77,12 +132,12 @@ double ProfileLearner::RhythmError(std::size_t lag) const {
 // A candidate needs two whole repetitions.
 std::size_t ProfileLearner::FindPeriod() const {
   std::vector<std::pair<std::size_t, double>> candidates;
-  double best = 1e9;
+  double best = std::numeric_limits<double>::max();
   for (std::size_t lag = 1; lag <= kPeriodMax && 2 * lag <= messages_.size(); ++lag) {
-    std::size_t matched = 0;
     const std::size_t needed = std::max(lag, kMatchesMin);
+    std::size_t matched = 0;
     while (matched < needed && Matches(matched, lag)) ++matched;
-    if (matched < needed) continue;
+    if (matched < needed && (lag < 3 || !SameMultiset(lag))) continue;
     candidates.emplace_back(lag, RhythmError(lag));
     best = std::min(best, candidates.back().second);
   }
@@ -92,63 +147,14 @@ std::size_t ProfileLearner::FindPeriod() const {
   return 0;
 }
 
-void ProfileLearner::Lock(std::size_t period) {
-  period_ = period;
-  // The newest message stands `offset` places after the one with the longest think time before it.
-  position_ = LongestGapOffset() + 1;
-  cycles_matched_ = 2;
-  FillTemplate();
-  RebuildIterations();
-  FillBytesLeft();
-}
-
-void ProfileLearner::Unlock() {
-  period_ = 0;
-  cycles_matched_ = 0;
-  profile_.confidence *= 0.5;
-}
-
-// Adds the iteration that began `back + period_` and ended `back` messages before the newest.
-void ProfileLearner::AppendIteration(std::size_t back) {
-  if (back + period_ >= messages_.size()) return;
-  const std::size_t end = messages_.size() - 1 - back;
-  Iteration iteration{messages_[end].time - messages_[end - period_].time, 0};
-  for (std::size_t i = end - period_ + 1; i <= end; ++i) iteration.held += messages_[i].held;
-  iterations_.push_back(iteration);
-  if (iterations_.size() > kIterations) iterations_.pop_front();
-}
-
-// Reads what the history already tells, so that a pattern is of use the moment it is found.
-void ProfileLearner::RebuildIterations() {
-  iterations_.clear();
-  const std::size_t border = position_ - 1;  // places before the newest
-  for (std::size_t cycle = cycles_matched_; cycle-- > 0;) AppendIteration(border + cycle * period_);
-  if (border < messages_.size()) {
-    const Message& first = messages_[messages_.size() - 1 - border];
-    profile_.iteration_started = first.time - first.gap;
-  }
-  FillTimes();
-}
-
-void ProfileLearner::FillTimes() {
-  if (iterations_.empty()) {
-    profile_.confidence = 0;
-    return;
-  }
-  profile_.period = iterations_.back().period;
-  profile_.alone = EstimateAlone();
-  const auto cycles = static_cast<double>(std::min<std::uint64_t>(cycles_matched_, 12));
-  profile_.confidence = 1.0 - std::pow(0.5, cycles - 1.0);
-}
-
 // How many places before the newest message lies the step with the longest mean think time, 0..period-1.
-std::size_t ProfileLearner::LongestGapOffset() const {
+std::size_t ProfileLearner::LongestGapOffset(std::size_t period) const {
   std::size_t best = 0;
   double best_gap = -1;
-  for (std::size_t offset = 0; offset < period_; ++offset) {
+  for (std::size_t offset = 0; offset < period; ++offset) {
     double sum = 0;
     std::size_t count = 0;
-    for (std::size_t back = offset; back < messages_.size() && count < 4; back += period_, ++count) {
+    for (std::size_t back = offset; back < messages_.size() && count < 4; back += period, ++count) {
       sum += static_cast<double>(messages_[messages_.size() - 1 - back].gap);
     }
     if (count > 0 && sum / static_cast<double>(count) > best_gap) {
@@ -159,82 +165,186 @@ std::size_t ProfileLearner::LongestGapOffset() const {
   return best;
 }
 
-// The newest message is the first of the next iteration.
-void ProfileLearner::OnBorder() {
-  position_ = 1;
-  ++cycles_matched_;
-  ++profile_.iteration;
-  // The sizes are certain from the first match on, the rhythm is not: look again while the pattern is young.
-  if (cycles_matched_ <= 6 || cycles_matched_ % 16 == 0) {
-    const std::size_t found = FindPeriod();
-    if (found > 0 && (found != period_ || LongestGapOffset() != 0)) {
-      Lock(found);
+// The sizes are certain from the first match on, the rhythm is not: while the pattern is young, and now and then after
+// that, a better period or border may show.
+void ProfileLearner::LookAgain() {
+  const std::size_t found = FindPeriod();
+  if (found > 0 && (found != steps_.size() || LongestGapOffset(found) != 0)) Lock(found);
+}
+
+void ProfileLearner::Lock(std::size_t period) {
+  // The iteration that is running began `offset` places before the newest message; the one before it is the template.
+  const std::size_t offset = LongestGapOffset(period);
+  steps_.assign(period, {});
+  const std::size_t first = messages_.size() - 1 - offset;
+  const std::size_t start = first >= period ? first - period : first;
+  for (std::size_t i = 0; i < period; ++i) {
+    const std::size_t at = start + i < messages_.size() ? start + i : start + i - period;
+    steps_[i].lane = messages_[at].lane;
+    steps_[i].bytes = messages_[at].bytes;
+  }
+  iterations_.clear();
+  cycles_matched_ = 1;
+  Replay();
+}
+
+// Reads what the history already tells, so that a pattern is of use the moment it is found.
+void ProfileLearner::Replay() {
+  const std::size_t period = steps_.size();
+  const std::size_t offset = LongestGapOffset(period);
+  std::size_t at = messages_.size() - 1 - offset;
+  if (at >= period) at -= period;
+  current_ = Iteration{};
+  current_.steps.resize(period);
+  begun_ = period;  // so that the first message placed opens an iteration
+  profile_.iteration_started = messages_[at].time - messages_[at].gap;
+  for (; at < messages_.size(); ++at) {
+    if (!Place(messages_[at])) {
+      Unlock();
       return;
     }
+    if (begun_ == period && messages_[at].drained > 0) profile_.iteration_started = messages_[at].drained;
   }
-  AppendIteration(0);
-  profile_.iteration_started = messages_.back().time - messages_.back().gap;
-  FillTemplate();
-  FillTimes();
 }
 
-void ProfileLearner::FillTemplate() {
-  template_.assign(period_, {});
-  for (std::size_t step = 0; step < period_; ++step) {
-    // The newest message is step position_ - 1; this step lies (position_ - 1 - step) mod period_ places before it.
-    const std::size_t first = (position_ - 1 + period_ - step) % period_;
+void ProfileLearner::Unlock() {
+  steps_.clear();
+  begun_ = 0;
+  cycles_matched_ = 0;
+  profile_.confidence *= 0.5;
+}
+
+// Finds the step of the current iteration that `message` is, the first one that fits; false if there is none.
+bool ProfileLearner::Place(const Message& message) {
+  if (begun_ == steps_.size()) {
+    if (!SameStep(message.lane, message.bytes, steps_[0].lane, steps_[0].bytes)) return false;
+    OnBorder(message);
+    if (steps_.empty()) return false;
+  }
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (current_.steps[i] || !SameStep(message.lane, message.bytes, steps_[i].lane, steps_[i].bytes)) continue;
+    current_.steps[i] = message;
+    newest_ = i;
+    ++begun_;
+    return true;
+  }
+  return false;
+}
+
+// `first` is the first message of the next iteration.
+void ProfileLearner::OnBorder(const Message& first) {
+  ++cycles_matched_;
+  if (current_.steps[0]) {
+    ++profile_.iteration;
+    current_.period = first.time - current_.steps[0]->time;
+    current_.period_held = first.held - current_.steps[0]->held;
+    iterations_.push_back(std::move(current_));
+    if (iterations_.size() > kIterations) iterations_.pop_front();
+  }
+  current_ = Iteration{};
+  current_.started = first.gap > 0 ? first.time - first.gap : 0;
+  current_.held = first.held;
+  current_.steps.resize(steps_.size());
+  begun_ = 0;
+  profile_.iteration_started = first.time - first.gap;
+  Estimate();
+}
+
+void ProfileLearner::Estimate() {
+  if (iterations_.empty()) return;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    AloneEstimate begin;
+    AloneEstimate drained;
     double gap = 0;
-    std::size_t count = 0;
-    for (std::size_t back = first; back < messages_.size() && count < 4; back += period_, ++count) {
-      const Message& message = messages_[messages_.size() - 1 - back];
-      if (count == 0) template_[step] = message;
-      gap += static_cast<double>(message.gap);
+    for (const Iteration& iteration : iterations_) {
+      if (!iteration.steps[i] || iteration.started == 0) continue;
+      const Message& message = *iteration.steps[i];
+      begin.Add(message.time - iteration.started, message.held - iteration.held);
+      gap = gap == 0 ? static_cast<double>(message.gap) : 0.75 * gap + 0.25 * static_cast<double>(message.gap);
+      if (message.drained > 0) drained.Add(message.drained - iteration.started, message.drained_held - iteration.held);
     }
-    if (count > 0) template_[step].gap = static_cast<Nanoseconds>(gap / static_cast<double>(count));
+    steps_[i].gap = static_cast<Nanoseconds>(gap);
+    steps_[i].begin = begin.empty() ? 0 : begin.Get();
+    steps_[i].drained = drained.empty() ? 0 : drained.Get();
   }
+  EstimateBursts();
+  profile_.period = iterations_.back().period;
+  profile_.alone = EstimateAlone();
+  const auto cycles = static_cast<double>(std::min<std::uint64_t>(cycles_matched_, 12));
+  profile_.confidence = 1.0 - std::pow(0.5, cycles - 1.0);
+}
+
+void ProfileLearner::EstimateBursts() {
+  std::size_t begin = 0;
+  while (begin < steps_.size()) {
+    std::size_t end = begin + 1;
+    while (end < steps_.size() && steps_[end].gap < kBurstGap) ++end;
+    EstimateOverlap(begin, end);
+    for (std::size_t i = begin; i < end; ++i) steps_[i].burst_end = end;
+    begin = end;
+  }
+}
+
+// A burst is overlapped if the next one began on time in the iterations in which this one was held. The last burst of
+// an iteration never is: the iteration's end waits for it.
+void ProfileLearner::EstimateOverlap(std::size_t burst_begin, std::size_t burst_end) {
+  bool overlapped = false;
+  if (burst_end < steps_.size()) {
+    const Nanoseconds usual = steps_[burst_end].begin - steps_[burst_begin].begin;
+    std::size_t told = 0;
+    std::size_t on_time = 0;
+    for (const Iteration& iteration : iterations_) {
+      if (!iteration.steps[burst_begin] || !iteration.steps[burst_end]) continue;
+      const Nanoseconds held = iteration.steps[burst_end]->held - iteration.steps[burst_begin]->held;
+      const Nanoseconds later = iteration.steps[burst_end]->time - iteration.steps[burst_begin]->time - usual;
+      if (held < kTellingHold) continue;
+      ++told;
+      if (static_cast<double>(later) < kOverlapShare * static_cast<double>(held)) ++on_time;
+    }
+    overlapped = told > 0 && 2 * on_time > told;
+  }
+  for (std::size_t i = burst_begin; i < burst_end; ++i) steps_[i].overlapped = overlapped;
+}
+
+void ProfileLearner::FillProfile() {
   profile_.bytes_total = 0;
-  profile_.lanes.clear();
-  for (const Message& step : template_) {
-    profile_.bytes_total += step.bytes;
-    const auto lane = std::find_if(profile_.lanes.begin(), profile_.lanes.end(),
-                                   [&step](const Profile::Lane& l) { return l.lane == step.lane; });
-    if (lane != profile_.lanes.end()) {
-      lane->bytes += step.bytes;
-    } else {
-      profile_.lanes.push_back({step.lane, step.bytes, 0});
-    }
-  }
-}
-
-void ProfileLearner::FillBytesLeft() {
   profile_.bytes_left = 0;
-  for (Profile::Lane& lane : profile_.lanes) lane.bytes_left = 0;
-  for (std::size_t step = position_; step < template_.size(); ++step) {
-    profile_.bytes_left += template_[step].bytes;
-    for (Profile::Lane& lane : profile_.lanes) {
-      if (lane.lane == template_[step].lane) lane.bytes_left += template_[step].bytes;
+  profile_.lanes.clear();
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const Bytes left = current_.steps[i] ? 0 : steps_[i].bytes;
+    profile_.bytes_total += steps_[i].bytes;
+    profile_.bytes_left += left;
+    const auto lane = std::find_if(profile_.lanes.begin(), profile_.lanes.end(),
+                                   [this, i](const Profile::Lane& l) { return l.lane == steps_[i].lane; });
+    if (lane != profile_.lanes.end()) {
+      lane->bytes += steps_[i].bytes;
+      lane->bytes_left += left;
+    } else {
+      profile_.lanes.push_back({steps_[i].lane, steps_[i].bytes, left});
     }
   }
 }
 
-// Time without contention. A period is never shorter than it, so the shortest seen is a ceiling; period less held time
-// is exact where the hold was exposed and too short where compute covered it, so a high quantile of that is taken.
 Nanoseconds ProfileLearner::EstimateAlone() const {
-  Nanoseconds shortest = iterations_.front().period;
-  for (const Iteration& iteration : iterations_) shortest = std::min(shortest, iteration.period);
-  std::vector<Nanoseconds> unheld;
-  const std::size_t count = std::min(kRecent, iterations_.size());
-  for (std::size_t i = iterations_.size() - count; i < iterations_.size(); ++i) {
-    unheld.push_back(iterations_[i].period - std::min(iterations_[i].held, iterations_[i].period));
-  }
-  std::sort(unheld.begin(), unheld.end());
-  const auto at = static_cast<std::size_t>(kUncontendedShare * static_cast<double>(unheld.size() - 1) + 0.5);
-  return std::min(shortest, unheld[at]);
+  AloneEstimate alone;
+  for (const Iteration& iteration : iterations_) alone.Add(iteration.period, iteration.period_held);
+  return alone.Get();
 }
 
 Nanoseconds ProfileLearner::ExpectedGap() const {
-  if (period_ == 0 || template_.size() != period_) return 0;
-  return template_[position_ % period_].gap;
+  if (steps_.empty() || iterations_.empty()) return 0;
+  return steps_[(newest_ + 1) % steps_.size()].gap;
+}
+
+std::optional<Due> ProfileLearner::CurrentDue() const {
+  if (steps_.empty() || profile_.confidence < 0.5 || begun_ == 0 || current_.started == 0) return std::nullopt;
+  const Step& step = steps_[newest_];
+  if (step.overlapped) return Due{current_.started + steps_[step.burst_end].begin, true};
+  // Inside a burst the messages follow each other without a drain, so the burst's end is what was seen.
+  Nanoseconds end = 0;
+  for (std::size_t i = newest_; i < step.burst_end && end == 0; ++i) end = steps_[i].drained;
+  if (end == 0) return std::nullopt;
+  return Due{current_.started + end, false};
 }
 
 }  // namespace weir::agents

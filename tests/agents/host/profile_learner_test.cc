@@ -136,6 +136,60 @@ TEST(ProfileLearner, SizesThatVaryByFramingAreTheSameStep) {
   EXPECT_GE(player.learner.profile().confidence, 0.5);
 }
 
+// Drives two buckets whose first is overlapped with compute: the second begins on time unless the first is still held.
+void PlayOverlapped(ProfileLearner& learner, Nanoseconds& now, Nanoseconds hold) {
+  const Nanoseconds start = now;
+  learner.OnMessage(start + 400 * kMillisecond, kLane, 1'500'000);
+  if (hold > 0) learner.OnHeld(start + 400 * kMillisecond, start + 400 * kMillisecond + hold);
+  learner.OnDrained(start + 550 * kMillisecond + hold);
+  learner.OnMessage(start + 700 * kMillisecond, kLane, 2'500'000);
+  learner.OnDrained(start + 950 * kMillisecond);
+  now = start + 950 * kMillisecond;
+}
+
+TEST(ProfileLearner, BurstThatDoesNotDelayTheNextWhenHeldIsOverlapped) {
+  ProfileLearner learner;
+  Nanoseconds now = kSecond;
+  for (int i = 0; i < 4; ++i) PlayOverlapped(learner, now, 0);
+  for (int i = 0; i < 3; ++i) PlayOverlapped(learner, now, 60 * kMillisecond);
+  learner.OnMessage(now + 400 * kMillisecond, kLane, 1'500'000);
+  ASSERT_TRUE(learner.CurrentDue().has_value());
+  EXPECT_TRUE(learner.CurrentDue()->overlapped);
+  EXPECT_EQ(learner.CurrentDue()->at, now + 700 * kMillisecond);
+  learner.OnDrained(now + 550 * kMillisecond);
+  learner.OnMessage(now + 700 * kMillisecond, kLane, 2'500'000);
+  EXPECT_FALSE(learner.CurrentDue()->overlapped);
+  EXPECT_EQ(learner.CurrentDue()->at, now + 950 * kMillisecond);
+}
+
+TEST(ProfileLearner, BurstThatDelaysTheNextWhenHeldIsNotOverlapped) {
+  Player player(kTwoBuckets);
+  player.Play(3);
+  player.Play(4, 60 * kMillisecond);
+  player.PlayStep(kTwoBuckets[0]);
+  ASSERT_TRUE(player.learner.CurrentDue().has_value());
+  EXPECT_FALSE(player.learner.CurrentDue()->overlapped);
+}
+
+TEST(ProfileLearner, OvertakingInsideAnIterationDoesNotBreakThePattern) {
+  ProfileLearner learner;
+  Nanoseconds now = kSecond;
+  const auto play = [&](std::vector<Bytes> sizes) {
+    now += 300 * kMillisecond;
+    for (Bytes bytes : sizes) {
+      learner.OnMessage(now, kLane, bytes);
+      now += kMillisecond;
+    }
+    learner.OnDrained(now);
+  };
+  for (int i = 0; i < 4; ++i) play({700'000, 700'000, 200'000, 200'000});
+  const double before = learner.profile().confidence;
+  play({700'000, 200'000, 700'000, 200'000});
+  play({700'000, 700'000, 200'000, 200'000});
+  EXPECT_GT(learner.profile().confidence, before);
+  EXPECT_EQ(learner.profile().bytes_total, 1'800'000u);
+}
+
 TEST(ProfileLearner, RandomSizesNeverLookPeriodic) {
   Player player({});
   Bytes size = 12345;
