@@ -1,0 +1,1 @@
+"""The emulated network of the experiments: namespaces, links, queues and a WAN."""
