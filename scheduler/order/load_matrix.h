@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "scheduler/order/active_table.h"
+
+namespace weir::scheduler {
+
+/// Times that each of n coflows needs on each link, packed to the links that anybody uses: the working copy of the
+/// orders that look at all coflows together. Rows are numbered in the order of the slots given to Load().
+class LoadMatrix {
+ public:
+  /// Copies the loads of `slots`. No allocation once the largest size has been seen.
+  void Load(const ActiveTable& table, std::span<const std::uint32_t> slots);
+  /// The same from a dense matrix of times, rows x links; for offline use.
+  void Load(std::span<const double> times, std::size_t rows, std::size_t links);
+
+  std::size_t rows() const { return rows_; }
+  std::size_t links() const { return used_.size(); }
+  const double* Row(std::size_t row) const { return &times_[row * used_.size()]; }
+  double Bottleneck(std::size_t row) const;
+
+ private:
+  std::size_t rows_ = 0;
+  std::vector<std::uint32_t> used_;  // the links with any load
+  std::vector<double> times_;
+};
+
+/// Primal-dual order (BSSI): places coflows from last to first; the coflow placed last is the one with the least weight
+/// per time on the most loaded link. `weights` by row. Writes rows, first to last, and returns the dual value, a lower
+/// bound on the sum of weighted completion times of any schedule without arrivals. O(n (n + links)).
+class PrimalDual {
+ public:
+  double Sort(const LoadMatrix& loads, std::span<const double> weights, std::vector<std::uint32_t>* order);
+
+ private:
+  std::vector<double> sum_, square_, weight_;
+  std::vector<std::uint32_t> left_;
+};
+
+/// Sum of weighted completion times when every link serves the coflows in this order by itself and a coflow ends with
+/// its last link. A relaxation: no schedule in this order can be better.
+double IndependentLinksCost(const LoadMatrix& loads, std::span<const double> weights,
+                            std::span<const std::uint32_t> order);
+
+/// Moves single rows to other positions of `order` while that cost falls; at most `passes` passes over all rows and
+/// `reach` positions from where a row stands. O(passes x n x reach x links).
+class OrderSearch {
+ public:
+  /// Returns by how much the cost fell.
+  double Improve(const LoadMatrix& loads, std::span<const double> weights, int passes, std::size_t reach,
+                 std::vector<std::uint32_t>* order);
+
+ private:
+  bool TryMoves(const LoadMatrix& loads, std::span<const double> weights, std::size_t at, std::size_t reach,
+                std::vector<std::uint32_t>* order);
+  std::vector<double> before_;  // by link: load ahead of the pair being swapped
+  double gained_ = 0;
+};
+
+}  // namespace weir::scheduler

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "coflow/status.h"
+#include "scheduler/order/active_table.h"
+
+namespace weir::scheduler {
+
+inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+/// When an order may change without a coflow arriving or leaving.
+enum class Refresh {
+  kCoflows,   ///< Only with arrivals and departures.
+  kFlowEnds,  ///< Also when flows end.
+};
+
+/// Who goes first. Pure: reads the table and the time, nothing else; the same inputs give the same order. An
+/// implementation may keep scratch memory, so one object serves one thread.
+class Order {
+ public:
+  virtual ~Order() = default;
+
+  /// Fills `order` with the live slots, most urgent first. Ties: earlier arrival, then lower id.
+  virtual void Sort(const ActiveTable& table, std::int64_t now, std::vector<std::uint32_t>* order) = 0;
+
+  virtual Refresh refresh() const { return Refresh::kCoflows; }
+  /// True if the order never reads the columns that need known sizes.
+  virtual bool needs_sizes() const { return true; }
+  /// The earliest time at which the order may change by progress alone; `rate[slot]` is the bytes per unit of time each
+  /// coflow moves now. kNever: not before the next event.
+  virtual std::int64_t NextChange(const ActiveTable& /*table*/, std::int64_t /*now*/,
+                                  std::span<const std::int64_t> /*rate*/) const {
+    return kNever;
+  }
+  /// How many random flows of a coflow of `width` flows must run first to learn its size; 0: none.
+  virtual std::int64_t PilotCount(std::int64_t /*width*/) const { return 0; }
+};
+
+/// What an order can be asked to be; each order reads the fields that concern it.
+struct OrderOptions {
+  std::string name = "sebf";
+  double factor = 10.0;                   ///< Growth of the queue limits (E of D-CLAS).
+  std::int64_t first_limit = 10'485'760;  ///< Bytes; the first queue's limit.
+  std::int64_t queues = 10;               ///< Number of queues (K).
+  std::int64_t pilots_min = 20;           ///< At least so many pilot flows.
+  double pilot_share = 0.01;              ///< And this share of a coflow's flows.
+  double shrink = 1.0;                    ///< How many flows' worth the coflow's mean weighs against a receiver's own.
+  std::int64_t megabyte = 1'048'576;      ///< Assumed size of a flow nobody has seen anything of.
+};
+
+/// One line of `weir-sim policies`.
+struct OrderInfo {
+  std::string_view name;
+  std::string_view what;
+  std::string_view paper;
+};
+
+std::span<const OrderInfo> Orders();
+/// NotFound with the list of names when there is no such order.
+Result<std::unique_ptr<Order>> MakeOrder(const OrderOptions& options);
+
+/// Sorts the live slots by `key[slot]`, smallest first; ties by arrival, then id.
+void SortByKey(const ActiveTable& table, const std::vector<double>& key, std::vector<std::uint32_t>* order);
+
+// Makers of each family, for the registry.
+std::unique_ptr<Order> MakeKnownSizeOrder(const OrderOptions& options);  ///< Null: not of this family.
+std::unique_ptr<Order> MakePrimalDualOrder(const OrderOptions& options);
+std::unique_ptr<Order> MakeLocalSearchOrder(const OrderOptions& options);
+std::unique_ptr<Order> MakeAttainedOrder(const OrderOptions& options);
+std::unique_ptr<Order> MakePilotOrder(const OrderOptions& options);
+
+}  // namespace weir::scheduler

@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <cmath>
+
+#include "scheduler/order/order.h"
+
+namespace weir::scheduler {
+namespace {
+
+/// Queues with limits first, first x factor, first x factor^2, ...
+class QueueLimits {
+ public:
+  QueueLimits(double first, double factor, std::int64_t queues) {
+    double limit = first;
+    for (std::int64_t i = 0; i + 1 < queues; ++i) {
+      limits_.push_back(limit);
+      limit *= factor;
+    }
+  }
+  std::size_t Queue(double value) const {
+    return static_cast<std::size_t>(std::lower_bound(limits_.begin(), limits_.end(), value) - limits_.begin());
+  }
+  /// The value above which the queue changes; infinity in the last one.
+  double Limit(double value) const {
+    const std::size_t queue = Queue(value);
+    return queue < limits_.size() ? limits_[queue] : std::numeric_limits<double>::infinity();
+  }
+
+ private:
+  std::vector<double> limits_;
+};
+
+/// When a coflow that moves `rate` passes `distance` bytes more: the first whole time strictly beyond.
+std::int64_t CrossingTime(std::int64_t now, double distance, std::int64_t rate) {
+  if (rate <= 0 || !std::isfinite(distance)) {
+    return kNever;
+  }
+  return now + static_cast<std::int64_t>(std::floor(std::max(0.0, distance) / static_cast<double>(rate))) + 1;
+}
+
+/// Attained service over all hosts picks the queue; inside, first come first served.
+class AttainedService final : public Order {
+ public:
+  explicit AttainedService(const OrderOptions& o) : limits_(static_cast<double>(o.first_limit), o.factor, o.queues) {}
+
+  void Sort(const ActiveTable& table, std::int64_t /*now*/, std::vector<std::uint32_t>* order) override {
+    keys_.resize(table.id.size());
+    for (const std::uint32_t slot : table.live()) {
+      keys_[slot] = static_cast<double>(limits_.Queue(static_cast<double>(table.bytes_sent[slot])));
+    }
+    SortByKey(table, keys_, order);
+  }
+  bool needs_sizes() const override { return false; }
+  std::int64_t NextChange(const ActiveTable& table, std::int64_t now, std::span<const std::int64_t> rate) const override {
+    std::int64_t next = kNever;
+    for (const std::uint32_t slot : table.live()) {
+      const auto sent = static_cast<double>(table.bytes_sent[slot]);
+      next = std::min(next, CrossingTime(now, limits_.Limit(sent) - sent, rate[slot]));
+    }
+    return next;
+  }
+
+ private:
+  QueueLimits limits_;
+  std::vector<double> keys_;
+};
+
+/// The largest flow so far times the number of flows picks the queue, so wide coflows step down early; inside a queue the coflow
+/// that competes with the fewest others goes first.
+class PerFlowThreshold final : public Order {
+ public:
+  explicit PerFlowThreshold(const OrderOptions& o) : limits_(static_cast<double>(o.first_limit), o.factor, o.queues) {}
+
+  void Sort(const ActiveTable& table, std::int64_t /*now*/, std::vector<std::uint32_t>* order) override {
+    keys_.resize(table.id.size());
+    const auto live = table.live();
+    for (const std::uint32_t slot : live) {
+      const auto contention = std::count_if(live.begin(), live.end(), [&](std::uint32_t other) { return Share(table, slot, other); });
+      // Contention is below the number of coflows, so it never outweighs a queue.
+      keys_[slot] = static_cast<double>(limits_.Queue(Metric(table, slot))) +
+                    static_cast<double>(contention) / static_cast<double>(live.size() + 1);
+    }
+    SortByKey(table, keys_, order);
+  }
+  bool needs_sizes() const override { return false; }
+  Refresh refresh() const override { return Refresh::kFlowEnds; }
+  std::int64_t NextChange(const ActiveTable& table, std::int64_t now, std::span<const std::int64_t> rate) const override {
+    std::int64_t next = kNever;
+    for (const std::uint32_t slot : table.live()) {
+      const double metric = Metric(table, slot);
+      const double flow_bytes = (limits_.Limit(metric) - metric) / static_cast<double>(table.width[slot]);
+      next = std::min(next, CrossingTime(now, flow_bytes, std::min<std::int64_t>(rate[slot], 1)));
+    }
+    return next;
+  }
+
+ private:
+  static double Metric(const ActiveTable& table, std::uint32_t slot) {
+    return static_cast<double>(table.largest_seen[slot]) * static_cast<double>(table.width[slot]);
+  }
+  static bool Share(const ActiveTable& table, std::uint32_t a, std::uint32_t b) {
+    const auto mine = table.FlowsLeft(a);
+    const auto theirs = table.FlowsLeft(b);
+    for (std::size_t link = 0; link < mine.size(); ++link) {
+      if (mine[link] > 0 && theirs[link] > 0) {
+        return a != b;
+      }
+    }
+    return false;
+  }
+
+  QueueLimits limits_;
+  std::vector<double> keys_;
+};
+
+/// A few flows of each coflow run first; what they teach orders the rest. Every ended flow sharpens the estimate: a receiver's flows
+/// are taken to be like its ended ones, pulled towards the coflow's mean with the weight of `shrink` flows, because one ended flow
+/// says everything under an even split and little under a skewed one.
+class PilotOrder final : public Order {
+ public:
+  explicit PilotOrder(const OrderOptions& o) : options_(o), once_(o.name == "philae") {}
+
+  void Sort(const ActiveTable& table, std::int64_t /*now*/, std::vector<std::uint32_t>* order) override {
+    keys_.resize(table.id.size());
+    for (const std::uint32_t slot : table.live()) {
+      keys_[slot] = table.pilots_left[slot] > 0 ? BeforeSampling(table, slot) : once_ ? Total(table, slot) : Bottleneck(table, slot);
+    }
+    SortByKey(table, keys_, order);
+  }
+  bool needs_sizes() const override { return false; }
+  Refresh refresh() const override { return Refresh::kFlowEnds; }
+  std::int64_t PilotCount(std::int64_t width) const override {
+    const auto share = static_cast<std::int64_t>(std::ceil(options_.pilot_share * static_cast<double>(width)));
+    return std::min(width, std::max(options_.pilots_min, share));
+  }
+
+ private:
+  double BeforeSampling(const ActiveTable& table, std::uint32_t slot) const {
+    const double narrowest = static_cast<double>(table.wide_side[slot]) * static_cast<double>(options_.megabyte);
+    const auto attained = table.Attained(slot);
+    return std::max(narrowest, static_cast<double>(*std::max_element(attained.begin(), attained.end())));
+  }
+
+  /// Every flow ends at one receiver, so the downlink half of the row holds each ended flow once.
+  static double MeanOfEnded(const ActiveTable& table, std::uint32_t slot) {
+    const auto bytes = table.EndedBytes(slot);
+    const auto flows = table.EndedFlows(slot);
+    double sum = 0;
+    double count = 0;
+    for (std::size_t link = table.links() / 2; link < table.links(); ++link) {
+      sum += static_cast<double>(bytes[link]);
+      count += static_cast<double>(flows[link]);
+    }
+    return count > 0 ? sum / count : 0;
+  }
+
+  /// Estimated once: the mean of the flows ended when sampling was over, as published.
+  double Total(const ActiveTable& table, std::uint32_t slot) {
+    if (estimate_.size() < keys_.size()) {
+      estimate_.resize(keys_.size(), 0);
+      estimate_of_.resize(keys_.size(), UINT64_MAX);
+    }
+    if (estimate_of_[slot] != table.id[slot]) {
+      estimate_of_[slot] = table.id[slot];
+      estimate_[slot] = MeanOfEnded(table, slot) * static_cast<double>(table.width[slot]);
+    }
+    return std::max(0.0, estimate_[slot] - static_cast<double>(table.bytes_sent[slot]));
+  }
+
+  double Bottleneck(const ActiveTable& table, std::uint32_t slot) const {
+    const std::size_t half = table.links() / 2;
+    const auto left = table.FlowsLeft(slot);
+    const auto attained = table.Attained(slot);
+    const auto bytes = table.EndedBytes(slot);
+    const auto flows = table.EndedFlows(slot);
+    const double mean = MeanOfEnded(table, slot);
+    double worst = 0;
+    double expected = 0;  // over the flows left, by receiver
+    double flows_left = 0;
+    for (std::size_t link = half; link < 2 * half; ++link) {
+      if (left[link] == 0) {
+        continue;
+      }
+      const double seen = static_cast<double>(flows[link]) + options_.shrink;
+      const double size = seen > 0 ? (static_cast<double>(bytes[link]) + options_.shrink * mean) / seen : mean;
+      const double count = static_cast<double>(left[link]);
+      worst = std::max(worst, size * count - static_cast<double>(attained[link] - bytes[link]));
+      expected += size * count;
+      flows_left += count;
+    }
+    const double sender_size = flows_left > 0 ? expected / flows_left : 0;
+    for (std::size_t link = 0; link < half; ++link) {
+      if (left[link] > 0) {
+        worst = std::max(worst, sender_size * static_cast<double>(left[link]) - static_cast<double>(attained[link] - bytes[link]));
+      }
+    }
+    return worst;
+  }
+
+  OrderOptions options_;
+  bool once_;
+  std::vector<double> keys_, estimate_;
+  std::vector<std::uint64_t> estimate_of_;
+};
+
+}  // namespace
+
+std::unique_ptr<Order> MakeAttainedOrder(const OrderOptions& options) {
+  if (options.name == "dclas") {
+    return std::make_unique<AttainedService>(options);
+  }
+  if (options.name == "saath") {
+    return std::make_unique<PerFlowThreshold>(options);
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Order> MakePilotOrder(const OrderOptions& options) {
+  return options.name == "pilots" || options.name == "philae" ? std::make_unique<PilotOrder>(options) : nullptr;
+}
+
+}  // namespace weir::scheduler

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace weir::scheduler {
+
+/// A flow as the matcher sees it. Flows of one group are given sorted by (source, destination), each pair once.
+struct MatchFlow {
+  std::uint32_t source = 0;
+  std::uint32_t destination = 0;
+  std::int64_t bytes = 0;
+};
+
+/// A flow that ended in an Advance().
+struct EndedFlow {
+  std::uint32_t group = 0;
+  std::uint32_t source = 0;
+  std::uint32_t destination = 0;
+  std::int64_t bytes = 0;  ///< Its whole size.
+};
+
+/// Greedy matching of flows to ports: every port sends to, or receives from, one port at a time at full rate, all ports
+/// equally fast. Groups (coflows, or parts of coflows) are served in a given order; a later group never takes a port
+/// that an earlier one can use. Inside a group the ports with the largest key come first ("load-sorted port choice").
+/// All arithmetic is exact: time is counted in the time a port needs for one byte, so an interval of n moves n bytes on
+/// each matched pair.
+///
+/// Not for fabrics with unequal ports or inner links; there the fluid allocators apply.
+/// Cost of Rematch: only ports freed since the last call are looked at, one pass over the group order and, for each
+/// such port, one pass over a bit row (ports / 64 words) per group tried. No allocation once groups have been seen. Not
+/// thread safe.
+class Matcher {
+ public:
+  explicit Matcher(std::uint32_t ports);
+
+  /// Returns the group's number; numbers of removed groups are used again.
+  std::uint32_t AddGroup(std::span<const MatchFlow> flows);
+  void RemoveGroup(std::uint32_t group);
+  std::int64_t FlowsLeft(std::uint32_t group) const { return groups_[group].flows_left; }
+  /// Pairs of this group that are being served now, i.e. bytes it moves per unit of time.
+  std::int64_t Rate(std::uint32_t group) const { return groups_[group].pairs; }
+
+  /// Sets who goes first. Everything is matched anew in the next Rematch.
+  void SetOrder(std::span<const std::uint32_t> groups);
+
+  /// Gives free ports to flows. `key_row[group] * 2 * ports` is where the group's keys start in `keys`: sources first,
+  /// then destinations. Larger goes first, ties to the lower port.
+  void Rematch(std::span<const std::int64_t> keys, std::span<const std::uint32_t> key_row);
+
+  /// Time until the first matched flow ends; INT64_MAX when nothing is matched.
+  std::int64_t NextEnd() const;
+
+  /// Moves time on by `interval` <= NextEnd(). Calls moved(group, source, destination) for each matched pair, then
+  /// fills ended().
+  template <typename Moved>
+  void Advance(std::int64_t interval, Moved&& moved) {
+    ended_.clear();
+    for (std::size_t word = 0; word < words_; ++word) {
+      for (std::uint64_t bits = busy_source_[word]; bits != 0; bits &= bits - 1) {
+        const auto source = static_cast<std::uint32_t>(word * 64) + static_cast<std::uint32_t>(__builtin_ctzll(bits));
+        Held& held = held_[source];
+        held.left -= interval;
+        moved(held.group, source, held.destination, held.size - held.left);
+        if (held.left == 0) {
+          End(source);
+        }
+      }
+    }
+  }
+  std::span<const EndedFlow> ended() const { return ended_; }
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  /// What a sending port is doing. `left` is kept here, not in the group, while the pair is served.
+  struct Held {
+    std::uint32_t group = kNone;
+    std::uint32_t destination = 0;
+    std::uint32_t flow = 0;
+    std::int64_t left = 0;
+    std::int64_t size = 0;
+  };
+
+  struct Group {
+    bool live = false;
+    std::int64_t flows_left = 0;
+    std::int64_t pairs = 0;
+    std::vector<std::uint32_t> row_of_source, row_of_destination;  // by port; kNone: no flow there
+    std::vector<std::uint32_t> first_flow;                         // by source row, one more at the end
+    std::vector<std::uint32_t> destination;                        // by flow, ascending inside a source row
+    std::vector<std::int64_t> left, size;                          // by flow
+    std::vector<std::uint64_t> pending_of_source;       // source row x words: destinations with a flow not ended
+    std::vector<std::uint64_t> pending_of_destination;  // destination row x words: sources
+    std::vector<std::uint64_t> sources, destinations;   // ports with any pending flow
+    std::vector<std::uint64_t> held_sources, held_destinations;  // ports this group is using
+  };
+
+  void IndexGroupRows(std::span<const MatchFlow> flows, Group* group);
+  void End(std::uint32_t source);
+  void Release(std::uint32_t source);
+  void FillFromSources(std::uint32_t number, const std::int64_t* keys);
+  void FillFromDestinations(std::uint32_t number, const std::int64_t* keys);
+  void Take(std::uint32_t number, std::uint32_t source, std::uint32_t destination);
+  void CollectCandidates(const std::vector<std::uint64_t>& dirty, const std::vector<std::uint64_t>& free,
+                         const std::vector<std::uint64_t>& useful, const std::int64_t* keys);
+  std::uint32_t Best(const std::uint64_t* pending, const std::vector<std::uint64_t>& free,
+                     const std::int64_t* keys) const;
+
+  std::uint32_t ports_;
+  std::size_t words_;
+  std::vector<Group> groups_;
+  std::vector<std::uint32_t> spare_groups_;
+  std::vector<std::uint32_t> order_;
+  std::vector<Held> held_;                // by source port
+  std::vector<std::uint32_t> sender_to_;  // by destination port; kNone: idle
+  std::vector<std::uint64_t> busy_source_;
+  std::vector<std::uint64_t> dirty_source_, dirty_destination_;  // freed since the last Rematch
+  std::vector<std::uint64_t> free_source_, free_destination_;    // scratch: not held by this or an earlier group
+  std::vector<std::uint32_t> candidates_;
+  std::vector<EndedFlow> ended_;
+};
+
+}  // namespace weir::scheduler
