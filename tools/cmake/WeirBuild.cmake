@@ -16,12 +16,20 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib/static")
 
+# A second build of the same text costs almost nothing where ccache is installed.
+find_program(WEIR_CCACHE ccache)
+if(WEIR_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER "${WEIR_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${WEIR_CCACHE}")
+endif()
+
 find_package(Threads REQUIRED)
 find_package(Boost 1.81 EXACT REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(gflags REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
+find_package(tomlplusplus REQUIRED)
 
 add_library(weir_options INTERFACE)
 target_include_directories(weir_options INTERFACE "${CMAKE_SOURCE_DIR}")
