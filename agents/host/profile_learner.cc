@@ -7,13 +7,12 @@
 namespace weir::agents {
 namespace {
 
-constexpr std::size_t kCompared = 64;       // messages whose rhythm is compared for one candidate period
-constexpr std::size_t kMatchesMin = 2;      // two sizes alike may be chance, three are a pattern
-constexpr double kRhythmSlack = 0.5;        // a shorter period may be this much worse in rhythm (log2 units)
-constexpr std::size_t kRecent = 16;         // iterations that estimates of times alone look at
-constexpr double kUncontendedShare = 0.85;  // their quantile of (seen - held)
-constexpr std::uint64_t kYoung = 64;        // messages until which period and border are looked at every iteration
-constexpr std::uint64_t kLookAgain = 16;    // iterations between two looks after that
+constexpr std::size_t kBordersCompared = 8;  // borders whose think times are compared for one candidate period
+constexpr std::size_t kMatchesMin = 2;       // two sizes alike may be chance, three are a pattern
+constexpr std::size_t kRecent = 16;          // iterations that estimates of times alone look at
+constexpr double kUncontendedShare = 0.85;   // their quantile of (seen - held)
+constexpr std::uint64_t kYoung = 64;         // messages until which period and border are looked at every iteration
+constexpr std::uint64_t kLookAgain = 16;     // iterations between two looks after that
 constexpr Nanoseconds kBurstGap = 5 * kMillisecond;      // think time that ends a burst
 constexpr Nanoseconds kTellingHold = 15 * kMillisecond;  // a hold long enough to tell overlap from dependency
 constexpr double kOverlapShare = 0.35;  // of a hold, at most, by which an overlapped burst delays the next
@@ -24,10 +23,6 @@ bool SameStep(LaneId lane_a, Bytes a, LaneId lane_b, Bytes b) {
   if (lane_a != lane_b) return false;
   const Bytes difference = a > b ? a - b : b - a;
   return difference * 50 <= std::max(a, b);
-}
-
-double LogGap(Nanoseconds gap) {
-  return std::log2(ToSeconds(gap) * 1e3 + 1.0);
 }
 
 // What a duration would have been without contention, from (seen, held) pairs, oldest first. Seen is never shorter than
@@ -117,32 +112,28 @@ bool ProfileLearner::SameMultiset(std::size_t lag) const {
   return true;
 }
 
-// Mean distance, in log2 of milliseconds, between think times one `lag` apart.
-double ProfileLearner::RhythmError(std::size_t lag) const {
-  const std::size_t count = std::min(messages_.size() - lag, std::max(kCompared, lag));
-  double sum = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t at = messages_.size() - 1 - i;
-    sum += std::abs(LogGap(messages_[at].gap) - LogGap(messages_[at - lag].gap));
+// Whether every iteration of `period` messages would begin after a think time like the others': the one part of the
+// rhythm that contention cannot change, since the traffic before it is over. Looks at the newest `stretch` messages.
+bool ProfileLearner::BorderIsSteady(std::size_t period, std::size_t stretch) const {
+  std::vector<Nanoseconds> gaps;
+  const std::size_t known = messages_seen_ > messages_.size() ? messages_.size() : messages_.size() - 1;
+  for (std::size_t back = LongestGapOffset(period); back < std::min(known, stretch); back += period) {
+    gaps.push_back(messages_[messages_.size() - 1 - back].gap);
   }
-  return sum / static_cast<double>(count);
+  if (gaps.empty()) return false;
+  std::sort(gaps.begin(), gaps.end());
+  const Nanoseconds median = gaps[gaps.size() / 2];
+  return median >= kBurstGap && gaps.front() >= median / 4;
 }
 
-// The shortest period of sizes whose think times repeat about as well as those of any other period; 0 if none yet.
-// A candidate needs two whole repetitions.
+// The shortest period of sizes whose borders are steady; 0 if none yet. A candidate needs two whole repetitions.
 std::size_t ProfileLearner::FindPeriod() const {
-  std::vector<std::pair<std::size_t, double>> candidates;
-  double best = std::numeric_limits<double>::max();
   for (std::size_t lag = 1; lag <= kPeriodMax && 2 * lag <= messages_.size(); ++lag) {
     const std::size_t needed = std::max(lag, kMatchesMin);
     std::size_t matched = 0;
-    while (matched < needed && Matches(matched, lag)) ++matched;
+    while (matched < kBordersCompared * needed && Matches(matched, lag)) ++matched;
     if (matched < needed && (lag < 3 || !SameMultiset(lag))) continue;
-    candidates.emplace_back(lag, RhythmError(lag));
-    best = std::min(best, candidates.back().second);
-  }
-  for (const auto& [lag, error] : candidates) {
-    if (error <= best + kRhythmSlack) return lag;
+    if (BorderIsSteady(lag, std::max(matched, needed) + lag)) return lag;
   }
   return 0;
 }
@@ -331,8 +322,8 @@ Nanoseconds ProfileLearner::EstimateAlone() const {
   return alone.Get();
 }
 
-Nanoseconds ProfileLearner::ExpectedGap() const {
-  if (steps_.empty() || iterations_.empty()) return 0;
+std::optional<Nanoseconds> ProfileLearner::ExpectedGap() const {
+  if (steps_.empty() || iterations_.empty()) return std::nullopt;
   return steps_[(newest_ + 1) % steps_.size()].gap;
 }
 

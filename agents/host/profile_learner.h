@@ -36,8 +36,8 @@ struct Due {
 
 /// Learns a process's iteration from the messages it begins: training repeats the same messages, so the sequence of
 /// (lane, size) is periodic whatever contention does to its timing. Where sizes alone leave the period open (all
-/// messages equal), the rhythm of think times decides. The iteration's border is where the process thinks longest; the
-/// messages between two longer think times are a burst.
+/// messages equal), think times decide: every iteration must begin after one like the others'. The iteration's border
+/// is where the process thinks longest; the messages between two longer think times are a burst.
 ///
 /// Times without contention are estimated from iterations with it: what was seen is never shorter than alone, and what
 /// was seen less the time held is never longer where the hold was exposed. Whether a burst is overlapped with compute
@@ -60,9 +60,9 @@ class ProfileLearner {
   void OnHeld(Nanoseconds from, Nanoseconds to);
 
   const Profile& profile() const { return profile_; }
-  /// Expected think time between the end of the messages begun and the next message; 0 if unknown. Lets the agent tell
-  /// a pause inside a coflow from its end.
-  Nanoseconds ExpectedGap() const;
+  /// Expected think time between the end of the messages begun and the next message. Lets the agent tell a pause inside
+  /// a coflow from its end.
+  std::optional<Nanoseconds> ExpectedGap() const;
   /// When the messages in flight are due; nothing while the profile is not known well enough.
   std::optional<Due> CurrentDue() const;
 
@@ -97,7 +97,7 @@ class ProfileLearner {
 
   bool Matches(std::size_t back, std::size_t lag) const;
   bool SameMultiset(std::size_t lag) const;
-  double RhythmError(std::size_t lag) const;
+  bool BorderIsSteady(std::size_t period, std::size_t stretch) const;
   std::size_t FindPeriod() const;
   std::size_t LongestGapOffset(std::size_t period) const;
   void Lock(std::size_t period);

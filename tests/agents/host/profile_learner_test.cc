@@ -49,7 +49,7 @@ TEST(ProfileLearner, KnowsNothingBeforeTwoIterations) {
   player.Play(1);
   EXPECT_EQ(player.learner.profile().confidence, 0);
   EXPECT_EQ(player.learner.profile().bytes_total, 0u);
-  EXPECT_EQ(player.learner.ExpectedGap(), 0);
+  EXPECT_FALSE(player.learner.ExpectedGap().has_value());
 }
 
 TEST(ProfileLearner, TwoIterationsGiveBytesPeriodAndBorder) {
