@@ -14,7 +14,7 @@ SCHEMES = {"bbr": "plain TCP with bbr", "cubic": "plain TCP with cubic", "weir":
            "weir-alone": "each job alone under Weir, to see what Weir itself costs"}
 ATTEMPTS_MAX = 3  # a run during which the machine stood still is repeated this often
 ALONE_SCHEMES = ("bbr", "cubic")
-START_S = 7.0     # rough time for torch to start; only for the first guess of the time that is left
+START_S = 3.5     # rough time for torch to start; only for the first guess of the time that is left
 
 
 class Progress:
