@@ -13,7 +13,7 @@ from two_sites.experiment import SCHEMES, Experiment
 from two_sites.runner import MachinePaused
 
 ROOT = os.path.dirname(mixes.BENCH_DIR)
-_INSIDE = "WEIR_TWO_SITES_INSIDE"  # set once we have moved into namespaces of our own
+_INSIDE = "TWO_SITES_INSIDE"  # set once we have moved into namespaces of our own
 
 ABOUT = """Measures real PyTorch jobs in two emulated data centres that share one 100 Mbit/s link: plain TCP against Weir.
 

@@ -115,7 +115,7 @@ class Run:
             jobs.append(result)
         weir = {part: round((after["weir"][part] - before["weir"][part]) / seconds, 4) for part in after["weir"]}
         sent = {site: after["wan"][site]["bytes"] - before["wan"][site]["bytes"] for site in after["wan"]}
-        device_jobs = {"h" + host.lstrip("west"): running.job.name
+        device_jobs = {"h" + host.removeprefix("west"): running.job.name
                        for running in self.running for host in running.hosts if host.startswith("west")}
         return {"scheme": self.scheme, "jobs": jobs,
                 "link_useful_share": analysis.useful_share(jobs, self.payload_rate),

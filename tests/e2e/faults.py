@@ -13,8 +13,8 @@ PERIOD_FAIR_S = 0.8  # an iteration of these jobs when the link is simply shared
 GAP_S = PERIOD_FAIR_S + 2.5
 # Design: unmanaged 500 ms after the agent is gone. The rest is for a machine where other tests run.
 UNMANAGED_WITHIN_S = 0.5 + 0.4
-# Heartbeats are every 500 ms; two of them, and the time to reconnect.
-MANAGED_AGAIN_WITHIN_S = 2 * 0.5 + 1.0
+# Heartbeats are every 100 ms: two of them, at most 250 ms between attempts to connect, and room for a busy machine.
+MANAGED_AGAIN_WITHIN_S = 2 * 0.1 + 0.25 + 0.55
 
 
 def two_jobs(build):
