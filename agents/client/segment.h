@@ -12,8 +12,8 @@
 /// the segment of another.
 ///
 /// Who writes what is said per field: (A) the agent, (P) the process. Every shared word is a lock-free atomic. The
-/// process reads a gate with one load; it makes a system call only to ring the doorbell, and the agent asks for rings by
-/// arming them (`want_start`, `want_drain`), so a running coflow costs no system call at all.
+/// process reads a gate with one load; it makes a system call only to ring the doorbell, and the agent asks for rings
+/// by arming them (`want_start`, `want_drain`), so a running coflow costs no system call at all.
 ///
 /// Layout changes: fields may be appended in the reserved space with a higher `version_minor`; anything else is a new
 /// `version_major`, which the other side refuses. docs/shared-memory.md describes the layout in prose.
@@ -23,9 +23,9 @@ inline constexpr std::uint32_t kSegmentMagic = 0x52494557;  // "WEIR"
 inline constexpr std::uint16_t kSegmentVersionMajor = 1;
 inline constexpr std::uint16_t kSegmentVersionMinor = 0;
 
-inline constexpr std::uint32_t kMaxLanes = 128;           ///< Peers of one process; further peers run unmanaged.
-inline constexpr std::uint32_t kMaxSockets = 1024;        ///< Data sockets of one process; further ones run unmanaged.
-inline constexpr std::uint32_t kMessageRingSize = 1024;   ///< Message starts between two looks of the agent.
+inline constexpr std::uint32_t kMaxLanes = 128;          ///< Peers of one process; further peers run unmanaged.
+inline constexpr std::uint32_t kMaxSockets = 1024;       ///< Data sockets of one process; further ones run unmanaged.
+inline constexpr std::uint32_t kMessageRingSize = 1024;  ///< Message starts between two looks of the agent.
 inline constexpr std::uint32_t kNoLane = 0xffffffff;
 
 /// A heartbeat older than this means the agent is gone: the process opens every gate and takes off its caps.
@@ -41,17 +41,18 @@ enum class SocketState : std::uint32_t { kFree = 0, kLive = 1 };
 
 /// What the agent wants done with one lane. Behind LaneSlot::sequence, except the gate, which stands alone.
 struct LaneDirective {
-  std::atomic<std::uint64_t> pacing_rate;  ///< (A) bytes/s per socket, 0 = no cap of ours (SO_MAX_PACING_RATE)
+  std::atomic<std::uint64_t> pacing_rate;    ///< (A) bytes/s per socket, 0 = no cap of ours (SO_MAX_PACING_RATE)
   std::atomic<std::uint32_t> notsent_lowat;  ///< (A) bytes, 0 = leave alone (TCP_NOTSENT_LOWAT)
-  std::atomic<std::uint32_t> marks;  ///< (A) bit 31: mark; bits 0-7 traffic class byte (DSCP << 2); bits 8-15 SO_PRIORITY
+  std::atomic<std::uint32_t>
+      marks;  ///< (A) bit 31: mark; bits 0-7 traffic class byte (DSCP << 2); bits 8-15 SO_PRIORITY
 };
 
 /// One (process, peer address). The process fills the identity and then sets state to kLive; it never reuses a lane.
 struct alignas(64) LaneSlot {
-  std::atomic<std::uint32_t> state;   ///< (P) LaneState
-  std::uint16_t family;               ///< (P) AF_INET or AF_INET6 (IPv4-mapped is stored as AF_INET)
+  std::atomic<std::uint32_t> state;  ///< (P) LaneState
+  std::uint16_t family;              ///< (P) AF_INET or AF_INET6 (IPv4-mapped is stored as AF_INET)
   std::uint16_t reserved0;
-  std::uint8_t peer_address[16];      ///< (P) network order; the first 4 bytes for AF_INET
+  std::uint8_t peer_address[16];  ///< (P) network order; the first 4 bytes for AF_INET
   // Directive: written by the agent, read by the process.
   std::atomic<std::uint32_t> gate;       ///< (A) GateState; futex word for blocking writers
   std::atomic<std::uint32_t> sequence;   ///< (A) odd while the directive below is being written
@@ -59,12 +60,13 @@ struct alignas(64) LaneSlot {
   LaneDirective directive;
   // Counters: written by the process, read by the agent; on a cache line of their own.
   alignas(64) std::atomic<std::uint64_t> bytes_accepted;  ///< (P) taken by the kernel since the lane opened
-  std::atomic<std::uint64_t> messages;       ///< (P) data messages begun
-  std::atomic<std::int64_t> first_refused;   ///< (P) CLOCK_MONOTONIC ns of the first write refused by this hold, 0 = none
-  std::atomic<std::uint64_t> writes_held;    ///< (P) writes refused or delayed by a hold
-  std::atomic<std::int64_t> held_ns;         ///< (P) total time between first refusal and the gate's opening
-  std::atomic<std::uint32_t> want_start;     ///< (A arms 1, P takes) ring when a data write happens
-  std::atomic<std::uint32_t> want_drain;     ///< (A arms 1, P takes) ring when no socket of the lane has a rest to write
+  std::atomic<std::uint64_t> messages;                    ///< (P) data messages begun
+  std::atomic<std::int64_t>
+      first_refused;                       ///< (P) CLOCK_MONOTONIC ns of the first write refused by this hold, 0 = none
+  std::atomic<std::uint64_t> writes_held;  ///< (P) writes refused or delayed by a hold
+  std::atomic<std::int64_t> held_ns;       ///< (P) total time between first refusal and the gate's opening
+  std::atomic<std::uint32_t> want_start;   ///< (A arms 1, P takes) ring when a data write happens
+  std::atomic<std::uint32_t> want_drain;   ///< (A arms 1, P takes) ring when no socket of the lane has a rest to write
   std::atomic<std::uint32_t> sockets_with_rest;  ///< (P) sockets whose message is not wholly taken by the kernel
   std::uint32_t reserved1;
 };
@@ -77,35 +79,36 @@ struct alignas(64) SocketSlot {
   std::uint16_t local_port;          ///< (P) host order
   std::uint16_t peer_port;           ///< (P) host order
   std::uint16_t reserved0;
-  std::uint8_t local_address[16];    ///< (P)
-  std::uint8_t peer_address[16];     ///< (P)
-  std::atomic<std::uint64_t> rest;   ///< (P) bytes of the current message that the kernel has not taken yet
+  std::uint8_t local_address[16];   ///< (P)
+  std::uint8_t peer_address[16];    ///< (P)
+  std::atomic<std::uint64_t> rest;  ///< (P) bytes of the current message that the kernel has not taken yet
 };
 
 /// The start of one data message (a write that does not continue the one before it).
 struct MessageEntry {
-  std::atomic<std::uint64_t> ticket;  ///< (P) 1 + its number once the entry is valid
-  std::atomic<std::int64_t> time;     ///< (P) CLOCK_MONOTONIC ns of the first write
-  std::atomic<std::int64_t> accepted; ///< (P) CLOCK_MONOTONIC ns at which the kernel had taken all of it, 0 = not yet
-  std::atomic<std::uint64_t> bytes;   ///< (P) whole length as seen at the first write
-  std::atomic<std::uint32_t> socket;  ///< (P) index of its socket slot
-  std::atomic<std::uint32_t> held;    ///< (P) 1 if that first write was refused by a hold
+  std::atomic<std::uint64_t> ticket;   ///< (P) 1 + its number once the entry is valid
+  std::atomic<std::int64_t> time;      ///< (P) CLOCK_MONOTONIC ns of the first write
+  std::atomic<std::int64_t> accepted;  ///< (P) CLOCK_MONOTONIC ns at which the kernel had taken all of it, 0 = not yet
+  std::atomic<std::uint64_t> bytes;    ///< (P) whole length as seen at the first write
+  std::atomic<std::uint32_t> socket;   ///< (P) index of its socket slot
+  std::atomic<std::uint32_t> held;     ///< (P) 1 if that first write was refused by a hold
 };
 
 struct alignas(64) SegmentHeader {
-  std::uint32_t magic;           ///< (A)
-  std::uint16_t version_major;   ///< (A)
-  std::uint16_t version_minor;   ///< (A)
-  std::uint32_t size;            ///< (A) of the whole segment, bytes
+  std::uint32_t magic;          ///< (A)
+  std::uint16_t version_major;  ///< (A)
+  std::uint16_t version_minor;  ///< (A)
+  std::uint32_t size;           ///< (A) of the whole segment, bytes
   std::uint32_t reserved0;
-  alignas(64) std::atomic<std::int64_t> heartbeat;  ///< (A) CLOCK_MONOTONIC ns, renewed every kHeartbeatEvery_ns; 0 = released
-  std::atomic<std::uint32_t> generation;  ///< (A) bumped after every change of gates or directives; futex word
+  alignas(64)
+      std::atomic<std::int64_t> heartbeat;  ///< (A) CLOCK_MONOTONIC ns, renewed every kHeartbeatEvery_ns; 0 = released
+  std::atomic<std::uint32_t> generation;    ///< (A) bumped after every change of gates or directives; futex word
   std::uint32_t reserved1;
-  alignas(64) std::atomic<std::uint32_t> lanes_used;    ///< (P) high-water mark
-  std::atomic<std::uint32_t> sockets_used;              ///< (P) high-water mark
-  std::atomic<std::uint64_t> messages_begun;            ///< (P) number of the next MessageEntry
-  std::atomic<std::uint64_t> sockets_unmanaged;         ///< (P) sockets that found no slot
-  std::atomic<std::uint32_t> detached;                  ///< (P) 1 once the process has let go of the segment
+  alignas(64) std::atomic<std::uint32_t> lanes_used;  ///< (P) high-water mark
+  std::atomic<std::uint32_t> sockets_used;            ///< (P) high-water mark
+  std::atomic<std::uint64_t> messages_begun;          ///< (P) number of the next MessageEntry
+  std::atomic<std::uint64_t> sockets_unmanaged;       ///< (P) sockets that found no slot
+  std::atomic<std::uint32_t> detached;                ///< (P) 1 once the process has let go of the segment
 };
 
 struct Segment {
@@ -136,7 +139,8 @@ static_assert(sizeof(Segment) == 192 + 128 * kMaxLanes + 64 * kMaxSockets + 40 *
 
 // ---- Attach: one request and one reply over the agent's Unix stream socket ----
 
-/// Sent by the process. Text fields are NUL-padded; the agent takes the pid from the socket's credentials, not from here.
+/// Sent by the process. Text fields are NUL-padded; the agent takes the pid from the socket's credentials, not from
+/// here.
 struct AttachRequest {
   std::uint32_t magic;  ///< kSegmentMagic
   std::uint16_t version_major;

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+/// Every write of the program passes here.
+namespace weir::preload {
+
+/// One write of the program, to be made now, later or not at all.
+struct Write {
+  int fd;
+  std::size_t bytes;                       ///< What the program wants to write.
+  bool dont_wait;                          ///< MSG_DONTWAIT.
+  ssize_t (*make)(const void* arguments);  ///< Makes it, with all its results, errno too.
+  const void* arguments;
+};
+
+/// Makes the write, or refuses or delays it as a full socket would while its lane is held. Fast where the descriptor is
+/// not a data socket: a load or two.
+ssize_t Pass(const Write& write) noexcept;
+
+/// `fd` is about to be closed or replaced.
+void Forget(int fd) noexcept;
+
+}  // namespace weir::preload

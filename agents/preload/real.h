@@ -1,0 +1,61 @@
+#pragma once
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <atomic>
+
+/// The functions that this library stands in front of, as the next library in line defines them. Found on first use, so
+/// that calls made before our constructors, by other libraries' static initialisers, work too.
+namespace weir::preload {
+
+void* FindNext(const char* name) noexcept;
+
+/// One function of the next library. Constant-initialised; any thread, any time.
+template <typename Signature>
+class Real {
+ public:
+  constexpr explicit Real(const char* name) : name_(name) {}
+  template <typename... Arguments>
+  auto operator()(Arguments... arguments) {
+    auto* function = reinterpret_cast<Signature*>(address_.load(std::memory_order_relaxed));
+    if (function == nullptr) [[unlikely]] {
+      void* found = FindNext(name_);
+      address_.store(found, std::memory_order_relaxed);
+      function = reinterpret_cast<Signature*>(found);
+    }
+    return function(arguments...);
+  }
+
+ private:
+  const char* const name_;
+  std::atomic<void*> address_{nullptr};
+};
+
+namespace real {
+
+extern Real<ssize_t(int, const void*, size_t)> write;
+extern Real<ssize_t(int, const iovec*, int)> writev;
+extern Real<ssize_t(int, const void*, size_t, int)> send;
+extern Real<ssize_t(int, const void*, size_t, int, const sockaddr*, socklen_t)> sendto;
+extern Real<ssize_t(int, const msghdr*, int)> sendmsg;
+extern Real<int(int, mmsghdr*, unsigned, int)> sendmmsg;
+extern Real<ssize_t(int, int, off_t*, size_t)> sendfile;
+extern Real<int(int, int, int, epoll_event*)> epoll_ctl;
+extern Real<int(pollfd*, nfds_t, int)> poll;
+extern Real<int(pollfd*, nfds_t, const timespec*, const sigset_t*)> ppoll;
+extern Real<int(int, fd_set*, fd_set*, fd_set*, timeval*)> select;
+extern Real<int(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*)> pselect;
+extern Real<int(int)> close;
+extern Real<int(int, int)> dup2;
+extern Real<int(int, int, int)> dup3;
+extern Real<int(int, int, int)> socket;
+extern Real<int(int, sockaddr*, socklen_t*)> accept;
+extern Real<int(int, sockaddr*, socklen_t*, int)> accept4;
+
+}  // namespace real
+}  // namespace weir::preload
