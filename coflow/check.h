@@ -7,5 +7,6 @@ namespace weir {
 
 }  // namespace weir
 
-/// A condition that only a programming error can break. Stays on in release builds; control code only, never per packet.
+/// A condition that only a programming error can break. Stays on in release builds; control code only, never per
+/// packet.
 #define WEIR_CHECK(condition) ((condition) ? static_cast<void>(0) : ::weir::CheckFailed(__FILE__, __LINE__, #condition))

@@ -7,7 +7,8 @@
 
 namespace weir {
 
-/// Why something could not be done. The list is short on purpose: a caller chooses between these, people read the message.
+/// Why something could not be done. The list is short on purpose: a caller chooses between these, people read the
+/// message.
 enum class StatusCode {
   kOk,
   kInvalidArgument,    ///< What was given is wrong; giving it again fails again.
@@ -23,8 +24,8 @@ enum class StatusCode {
 
 std::string_view StatusCodeName(StatusCode code);
 
-/// The outcome of an operation across modules: a code, and for people a message with what happened, to what, and what to
-/// do. Cheap when ok (no allocation). Copyable, any thread.
+/// The outcome of an operation across modules: a code, and for people a message with what happened, to what, and what
+/// to do. Cheap when ok (no allocation). Copyable, any thread.
 class [[nodiscard]] Status {
  public:
   Status() = default;

@@ -4,29 +4,48 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <tuple>
+#include <deque>
+#include <map>
 
 #include "coflow/check.h"
 
 namespace weir {
 namespace {
 
-constexpr std::size_t kMaxSiteHops = 6;
-
 std::array<std::uint8_t, 4> GeneratedAddress(std::size_t host) {
   return {10, static_cast<std::uint8_t>(host >> 16), static_cast<std::uint8_t>(host >> 8),
           static_cast<std::uint8_t>(host)};
 }
 
-bool Better(const Path& a, const Path& b) {
-  return std::tuple(a.links.size(), a.delay) < std::tuple(b.links.size(), b.delay);
+/// Names appear in logs, JSON, metrics and file names, so they are made of characters that none of these must quote.
+Status CheckName(std::string_view what, std::string_view name) {
+  constexpr std::string_view kPunctuation = "._-:/+@";
+  const bool fine = !name.empty() && name.size() <= Topology::kMaxNameBytes && std::ranges::all_of(name, [&](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           kPunctuation.find(c) != std::string_view::npos;
+  });
+  if (fine) return Status::Ok();
+  return {StatusCode::kInvalidArgument, fmt::format("\"{}\" is no name for a {}; allowed: 1 to {} of A-Z a-z 0-9 {}",
+                                                    name, what, Topology::kMaxNameBytes, kPunctuation)};
+}
+
+Status CheckCapacity(std::string_view link, BytesPerSecond capacity, double payload_share) {
+  // Written so that a NaN is refused too.
+  if (!(capacity >= kMinCapacity && capacity <= kMaxCapacity)) {
+    return {StatusCode::kInvalidArgument, fmt::format("link \"{}\": capacity is {} bytes/s; allowed: {} to {}", link,
+                                                      capacity, kMinCapacity, kMaxCapacity)};
+  }
+  if (!(payload_share > 0 && payload_share <= 1)) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("link \"{}\": payload is {}; allowed: above 0, at most 1", link, payload_share)};
+  }
+  return Status::Ok();
 }
 
 }  // namespace
 
 Result<SiteId> Topology::AddSite(std::string name) {
-  if (name.empty()) return Error(StatusCode::kInvalidArgument, "a site needs a name");
+  if (Status status = CheckName("site", name); !status.ok()) return tl::unexpected(status);
   if (sites_.size() >= kMaxSites) {
     return Error(StatusCode::kResourceExhausted, fmt::format("more than {} sites", kMaxSites));
   }
@@ -38,55 +57,56 @@ Result<SiteId> Topology::AddSite(std::string name) {
   return id;
 }
 
-Result<LinkId> Topology::AddLink(std::string name, BytesPerSecond capacity, double payload_share, Nanoseconds delay) {
-  if (name.empty()) return Error(StatusCode::kInvalidArgument, "a link needs a name");
-  if (!std::isfinite(capacity) || capacity <= 0) {
-    return Error(StatusCode::kInvalidArgument, fmt::format("link \"{}\": its capacity must be above zero", name));
+Status Topology::CheckNewHost(const std::string& name, SiteId site, std::span<const IpAddress> addresses) const {
+  if (Status status = CheckName("host", name); !status.ok()) return status;
+  if (hosts_.size() >= kMaxHosts) return {StatusCode::kResourceExhausted, fmt::format("more than {} hosts", kMaxHosts)};
+  if (site.value == 0 || site.value > sites_.size()) {
+    return {StatusCode::kNotFound, fmt::format("host \"{}\": its site does not exist", name)};
   }
-  if (!(payload_share > 0 && payload_share <= 1)) {
-    return Error(StatusCode::kInvalidArgument,
-                 fmt::format("link \"{}\": payload is {}, but must be above 0 and at most 1", name, payload_share));
+  if (host_by_name_.contains(name)) {
+    return {StatusCode::kAlreadyExists, fmt::format("host \"{}\" is defined twice", name)};
   }
-  if (delay < 0) return Error(StatusCode::kInvalidArgument, fmt::format("link \"{}\": delay is negative", name));
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    const Host* owner = FindHost(addresses[i]);
+    const bool repeated = std::ranges::find(addresses.first(i), addresses[i]) != addresses.begin() + std::ptrdiff_t(i);
+    if (owner == nullptr && !repeated) continue;
+    return {StatusCode::kAlreadyExists, fmt::format("host \"{}\": address {} belongs to host \"{}\" already", name,
+                                                    addresses[i].ToString(), owner == nullptr ? name : owner->name)};
+  }
+  for (const std::string_view end : {":out", ":in"}) {
+    const Link* taken = FindLink(name + std::string(end));
+    if (taken == nullptr) continue;
+    return {StatusCode::kAlreadyExists, fmt::format("host \"{}\": a link is named \"{}\" already", name, taken->name)};
+  }
+  return Status::Ok();
+}
+
+LinkId Topology::AddLink(std::string name, BytesPerSecond capacity, double payload_share, Nanoseconds delay) {
   const LinkId id(links_.size() + 1);
-  if (!link_by_name_.emplace(name, id).second) {
-    return Error(StatusCode::kAlreadyExists, fmt::format("link \"{}\" is defined twice", name));
-  }
+  link_by_name_.emplace(name, id);
   links_.push_back({id, std::move(name), capacity, payload_share, delay});
   return id;
 }
 
 Result<HostId> Topology::AddHost(std::string name, SiteId site, std::vector<IpAddress> addresses, BytesPerSecond nic,
                                  double payload_share) {
-  if (name.empty()) return Error(StatusCode::kInvalidArgument, "a host needs a name");
-  if (hosts_.size() >= kMaxHosts) {
-    return Error(StatusCode::kResourceExhausted, fmt::format("more than {} hosts", kMaxHosts));
-  }
-  if (site.value == 0 || site.value > sites_.size()) {
-    return Error(StatusCode::kNotFound, fmt::format("host \"{}\": its site does not exist", name));
-  }
+  if (Status status = CheckNewHost(name, site, addresses); !status.ok()) return tl::unexpected(status);
+  if (Status status = CheckCapacity(name + ":out", nic, payload_share); !status.ok()) return tl::unexpected(status);
   const HostId id(hosts_.size() + 1);
-  if (!host_by_name_.emplace(name, id).second) {
-    return Error(StatusCode::kAlreadyExists, fmt::format("host \"{}\" is defined twice", name));
-  }
-  for (const IpAddress& address : addresses) {
-    const auto [at, fresh] = host_by_address_.emplace(address, id);
-    if (!fresh) {
-      const std::string& owner = at->second == id ? name : hosts_[at->second.value - 1].name;
-      return Error(StatusCode::kAlreadyExists, fmt::format("host \"{}\": address {} belongs to host \"{}\" already",
-                                                           name, address.ToString(), owner));
-    }
-  }
-  const auto out = AddLink(name + ":out", nic, payload_share, 0);
-  if (!out) return tl::unexpected(out.error());
-  const auto in = AddLink(name + ":in", nic, payload_share, 0);
-  if (!in) return tl::unexpected(in.error());
-  hosts_.push_back({id, std::move(name), site, std::move(addresses), *out, *in});
+  host_by_name_.emplace(name, id);
+  for (const IpAddress& address : addresses) host_by_address_.emplace(address, id);
+  const LinkId out = AddLink(name + ":out", nic, payload_share, 0);
+  const LinkId in = AddLink(name + ":in", nic, payload_share, 0);
+  hosts_.push_back({id, std::move(name), site, std::move(addresses), out, in});
   return id;
 }
 
 Result<LinkId> Topology::AddSiteLink(std::string name, SiteId from, SiteId to, BytesPerSecond capacity,
                                      double payload_share, Nanoseconds delay) {
+  if (Status status = CheckName("link", name); !status.ok()) return tl::unexpected(status);
+  if (site_links_.size() >= kMaxSiteLinks) {
+    return Error(StatusCode::kResourceExhausted, fmt::format("more than {} links between sites", kMaxSiteLinks));
+  }
   for (const SiteId site : {from, to}) {
     if (site.value == 0 || site.value > sites_.size()) {
       return Error(StatusCode::kNotFound, fmt::format("link \"{}\": one of its sites does not exist", name));
@@ -96,46 +116,66 @@ Result<LinkId> Topology::AddSiteLink(std::string name, SiteId from, SiteId to, B
     return Error(StatusCode::kInvalidArgument,
                  fmt::format("link \"{}\" leads from site \"{}\" to itself", name, sites_[from.value - 1].name));
   }
-  const auto link = AddLink(std::move(name), capacity, payload_share, delay);
-  if (link) site_links_.push_back({*link, from, to});
+  if (link_by_name_.contains(name)) {
+    return Error(StatusCode::kAlreadyExists, fmt::format("link \"{}\" is defined twice", name));
+  }
+  if (Status status = CheckCapacity(name, capacity, payload_share); !status.ok()) return tl::unexpected(status);
+  if (delay < 0 || delay > kMaxDelay) {
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("link \"{}\": delay is {} ns; allowed: 0 to {}", name, delay, kMaxDelay));
+  }
+  const LinkId link = AddLink(std::move(name), capacity, payload_share, delay);
+  site_links_.push_back({link, from, to});
   return link;
 }
 
 void Topology::FindPaths() {
   WEIR_CHECK(site_paths_.empty());
   site_paths_.resize(sites_.size() * sites_.size());
-  for (const Site& site : sites_) FindPathsFrom(site.id);
+  std::vector<std::vector<const SiteLink*>> links_from(sites_.size() + 1);
+  for (const SiteLink& link : site_links_) links_from[link.from.value].push_back(&link);
+  for (const Site& site : sites_) FindPathsFrom(site.id, links_from);
 }
 
-/// Loop-free paths by breadth-first search, shortest first; each destination keeps the first kPathsPerPair.
-void Topology::FindPathsFrom(SiteId from) {
-  struct Partial {
-    Path path;
-    std::vector<SiteId> visited;
+/// Breadth-first search by number of links; each site keeps its kPathsPerPair best loop-free paths and only these are
+/// continued. The best path is exact: if it leads through a site, its beginning is the best path to that site. The
+/// alternatives are good ones, not provably the next best. O(kPathsPerPair x links x links of a path).
+void Topology::FindPathsFrom(SiteId from, const std::vector<std::vector<const SiteLink*>>& links_from) {
+  struct Step {
+    SiteId at;
+    const Step* before;
+    LinkId link;
+    Nanoseconds delay;
   };
-  std::vector<Partial> frontier = {{Path{}, {from}}};
-  std::vector<std::size_t> expanded(sites_.size() + 1, 0);
-  for (std::size_t hop = 0; hop < kMaxSiteHops && !frontier.empty(); ++hop) {
-    std::vector<Partial> next;
-    for (const Partial& partial : frontier) {
-      for (const SiteLink& link : site_links_) {
-        if (link.from != partial.visited.back()) continue;
-        if (std::find(partial.visited.begin(), partial.visited.end(), link.to) != partial.visited.end()) continue;
-        Partial longer = partial;
-        longer.path.links.push_back(link.link);
-        longer.path.delay += links_[link.link.value - 1].delay;
-        longer.visited.push_back(link.to);
-        next.push_back(std::move(longer));
+  const auto visits = [](const Step* step, SiteId site) {
+    for (; step != nullptr; step = step->before) {
+      if (step->at == site) return true;
+    }
+    return false;
+  };
+  std::deque<Step> kept = {{from, nullptr, LinkId(), 0}};  // A deque: steps point at each other.
+  std::vector<std::size_t> paths_to(sites_.size() + 1, 0);
+  std::size_t begin = 0;
+  while (begin < kept.size()) {
+    const std::size_t end = kept.size();
+    std::map<SiteId, std::vector<Step>> reached;  // One link further.
+    for (; begin < end; ++begin) {
+      const Step& step = kept[begin];
+      for (const SiteLink* link : links_from[step.at.value]) {
+        if (paths_to[link->to.value] >= kPathsPerPair || visits(&step, link->to)) continue;
+        reached[link->to].push_back({link->to, &step, link->link, step.delay + this->link(link->link).delay});
       }
     }
-    std::stable_sort(next.begin(), next.end(),
-                     [](const Partial& a, const Partial& b) { return Better(a.path, b.path); });
-    frontier.clear();
-    for (Partial& partial : next) {
-      const SiteId to = partial.visited.back();
-      if (expanded[to.value]++ >= kPathsPerPair) continue;
-      site_paths_[(from.value - 1) * sites_.size() + to.value - 1].push_back(partial.path);
-      frontier.push_back(std::move(partial));
+    for (auto& [site, steps] : reached) {
+      std::ranges::stable_sort(steps, {}, &Step::delay);
+      for (const Step& step : steps) {
+        if (paths_to[site.value]++ >= kPathsPerPair) break;
+        kept.push_back(step);
+        Path path{.links = {}, .delay = step.delay};
+        for (const Step* at = &step; at->before != nullptr; at = at->before) path.links.push_back(at->link);
+        std::ranges::reverse(path.links);
+        site_paths_[(from.value - 1) * sites_.size() + site.value - 1].push_back(std::move(path));
+      }
     }
   }
 }

@@ -16,6 +16,10 @@ namespace weir {
 
 /// Share of a link's capacity that is left for TCP payload with 1500-byte packets.
 inline constexpr double kDefaultPayloadShare = 0.95;
+/// What a link's capacity may be: from 1 kbit/s to 1 Pbit/s. Outside of it somebody mistook the unit.
+inline constexpr BytesPerSecond kMinCapacity = 125;
+inline constexpr BytesPerSecond kMaxCapacity = 125e12;
+inline constexpr Nanoseconds kMaxDelay = 60 * kSecond;  ///< Of one link, one way.
 
 /// A data center.
 struct Site {
@@ -56,6 +60,8 @@ class Topology {
  public:
   static constexpr std::size_t kMaxHosts = 100'000;
   static constexpr std::size_t kMaxSites = 256;
+  static constexpr std::size_t kMaxSiteLinks = kMaxSites * kMaxSites;
+  static constexpr std::size_t kMaxNameBytes = 128;
   static constexpr std::size_t kPathsPerPair = 4;  ///< Alternatives kept between two sites.
 
   /// Reads the format of docs/topology.md. Strict: what is not known is an error. Every error names `source_name`, the
@@ -91,7 +97,8 @@ class Topology {
   /// All alternatives, best first.
   std::vector<Path> PathsBetween(HostId from, HostId to) const;
 
-  // ---- Building; used by the loader and the generators. Each refuses duplicates, unknown ids and bad numbers. ----
+  // ---- Building; used by the loader and the generators. Each refuses duplicates, unknown ids and bad numbers,
+  // and changes nothing when it refuses. ----
   Result<SiteId> AddSite(std::string name);
   Result<HostId> AddHost(std::string name, SiteId site, std::vector<IpAddress> addresses, BytesPerSecond nic,
                          double payload_share);
@@ -106,9 +113,10 @@ class Topology {
     SiteId from;
     SiteId to;
   };
-  Result<LinkId> AddLink(std::string name, BytesPerSecond capacity, double payload_share, Nanoseconds delay);
+  Status CheckNewHost(const std::string& name, SiteId site, std::span<const IpAddress> addresses) const;
+  LinkId AddLink(std::string name, BytesPerSecond capacity, double payload_share, Nanoseconds delay);
   Path WithEnds(const Path& middle, const Host& from, const Host& to) const;
-  void FindPathsFrom(SiteId from);
+  void FindPathsFrom(SiteId from, const std::vector<std::vector<const SiteLink*>>& links_from);
 
   std::vector<Site> sites_;
   std::vector<Host> hosts_;
