@@ -1,0 +1,340 @@
+// A program that knows nothing of Weir and sends in every way a program may; run under the preload library by
+// preload_test. Usage: preload_driver MODE PORT BYTES. Prints key=value pairs on one line; exits 0 if all was as a
+// program may expect.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+[[noreturn]] void Fail(const char* what) {
+  std::printf("failed=%s errno=%d\n", what, errno);
+  std::exit(1);
+}
+
+int Connect(int port, int flags = 0, bool mapped = false) {
+  const int fd = socket(mapped ? AF_INET6 : AF_INET, SOCK_STREAM, 0);
+  if (fd < 0) Fail("socket");
+  sockaddr_storage storage = {};
+  socklen_t length = 0;
+  if (mapped) {
+    sockaddr_in6 address = {};
+    address.sin6_family = AF_INET6;
+    address.sin6_port = htons(static_cast<uint16_t>(port));
+    inet_pton(AF_INET6, "::ffff:127.0.0.1", &address.sin6_addr);
+    std::memcpy(&storage, &address, length = sizeof address);
+  } else {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    std::memcpy(&storage, &address, length = sizeof address);
+  }
+  if (connect(fd, reinterpret_cast<sockaddr*>(&storage), length) != 0) Fail("connect");
+  if (flags != 0) fcntl(fd, F_SETFL, flags);
+  return fd;
+}
+
+std::vector<char> Pattern(size_t bytes) {
+  std::vector<char> data(bytes);
+  unsigned state = 1;
+  for (char& c : data) c = static_cast<char>((state = state * 1664525u + 1013904223u) >> 24);
+  return data;
+}
+
+struct Counts {
+  long again = 0;
+  long waits = 0;
+};
+
+/// Sends `data` on the non-blocking `fd`; `wait` returns when it may be writable.
+Counts SendAll(int fd, const std::vector<char>& data, const std::function<void()>& wait) {
+  Counts counts;
+  for (size_t at = 0; at < data.size();) {
+    iovec parts[2] = {{const_cast<char*>(data.data()) + at, std::min<size_t>(48, data.size() - at)}, {nullptr, 0}};
+    parts[1] = {const_cast<char*>(data.data()) + at + parts[0].iov_len, data.size() - at - parts[0].iov_len};
+    const ssize_t sent = writev(fd, parts, 2);
+    if (sent >= 0) {
+      at += static_cast<size_t>(sent);
+      continue;
+    }
+    if (errno != EAGAIN) Fail("writev");
+    ++counts.again;
+    ++counts.waits;
+    wait();
+  }
+  return counts;
+}
+
+void Report(const Counts& counts) {
+  std::printf("again=%ld waits=%ld\n", counts.again, counts.waits);
+}
+
+void Epoll(int port, size_t bytes, uint32_t flags, bool mapped = false) {
+  const int fd = Connect(port, O_NONBLOCK, mapped);
+  const int set = epoll_create1(0);
+  epoll_event event = {};
+  event.events = EPOLLIN | EPOLLOUT | flags;
+  event.data.u64 = 0x1234567890abcdefu;
+  if (epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) != 0) Fail("epoll_ctl");
+  Report(SendAll(fd, Pattern(bytes), [&] {
+    epoll_event got = {};
+    if ((flags & EPOLLONESHOT) != 0 && epoll_ctl(set, EPOLL_CTL_MOD, fd, &event) != 0) Fail("re-arm");
+    if (epoll_wait(set, &got, 1, 20000) != 1) Fail("epoll_wait");
+    if (got.data.u64 != event.data.u64 || (got.events & EPOLLOUT) == 0) Fail("event");
+  }));
+}
+
+void Poll(int port, size_t bytes) {
+  const int fd = Connect(port, O_NONBLOCK);
+  Report(SendAll(fd, Pattern(bytes), [&] {
+    pollfd entry = {fd, POLLOUT, 0};
+    if (poll(&entry, 1, 20000) != 1 || (entry.revents & POLLOUT) == 0) Fail("poll");
+  }));
+}
+
+void Select(int port, size_t bytes) {
+  const int fd = Connect(port, O_NONBLOCK);
+  Report(SendAll(fd, Pattern(bytes), [&] {
+    fd_set writable;
+    FD_ZERO(&writable);
+    FD_SET(fd, &writable);
+    timeval timeout = {20, 0};
+    if (select(fd + 1, nullptr, &writable, nullptr, &timeout) != 1 || !FD_ISSET(fd, &writable)) Fail("select");
+    if (timeout.tv_sec > 20 || timeout.tv_sec < 0) Fail("select timeout");
+  }));
+}
+
+/// Waits for nothing: tries again and again.
+void Spin(int port, size_t bytes) {
+  const int fd = Connect(port, O_NONBLOCK);
+  Report(SendAll(fd, Pattern(bytes), [] {}));
+}
+
+void SendBlocking(int fd, const std::vector<char>& data) {
+  for (size_t at = 0; at < data.size();) {
+    const ssize_t sent = send(fd, data.data() + at, data.size() - at, MSG_NOSIGNAL);
+    if (sent < 0) Fail("send");
+    at += static_cast<size_t>(sent);
+  }
+}
+
+void Blocking(int port, size_t bytes) {
+  SendBlocking(Connect(port), Pattern(bytes));
+  std::printf("sent=%zu\n", bytes);
+}
+
+/// Small messages on a data socket, one at a time, while the gate may be closed.
+void Small(int port, size_t bytes) {
+  const int fd = Connect(port);
+  SendBlocking(fd, Pattern(bytes));
+  std::printf("primed=1\n");
+  std::fflush(stdout);
+  sleep(1);  // The test closes the gate here.
+  for (int i = 0; i < 100; ++i) SendBlocking(fd, Pattern(500));
+  std::printf("small=100\n");
+}
+
+void SendTimeout(int port, size_t bytes) {
+  const int fd = Connect(port);
+  SendBlocking(fd, Pattern(bytes));
+  sleep(1);
+  const timeval limit = {0, 200000};
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  const ssize_t sent = send(fd, Pattern(bytes).data(), bytes, 0);
+  std::printf("result=%zd again=%d\n", sent, sent < 0 && errno == EAGAIN);
+}
+
+void Signal(int port, size_t bytes) {
+  const int fd = Connect(port);
+  SendBlocking(fd, Pattern(bytes));
+  sleep(1);
+  struct sigaction action = {};
+  action.sa_handler = [](int) {};
+  sigaction(SIGALRM, &action, nullptr);
+  alarm(1);
+  SendBlocking(fd, Pattern(bytes));  // Held; the alarm lets it through.
+  std::printf("sent=2\n");
+}
+
+/// The same descriptor number, another connection, by `how`.
+void Reuse(int port, size_t bytes, const std::string& how) {
+  const int fd = Connect(port);
+  SendBlocking(fd, Pattern(bytes));
+  if (how == "reuse-dup2") {
+    const int other = Connect(port);
+    if (dup2(other, fd) != fd) Fail("dup2");
+    close(other);
+  } else {
+    if (how == "reuse-raw") syscall(SYS_close, fd);
+    if (how == "reuse-range") syscall(SYS_close_range, fd, fd, 0);
+    if (Connect(port) != fd) Fail("number");
+  }
+  usleep(20000);
+  SendBlocking(fd, Pattern(bytes));
+  std::printf("sent=2\n");
+}
+
+void Fork(int port, size_t bytes) {
+  const int fd = Connect(port);
+  SendBlocking(fd, Pattern(bytes));
+  const pid_t child = fork();
+  if (child == 0) {
+    SendBlocking(Connect(port), Pattern(bytes));
+    _exit(0);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  SendBlocking(fd, Pattern(bytes));
+  std::printf("child=%d\n", status);
+}
+
+void ForkBomb(int port, size_t bytes) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      SendBlocking(Connect(port), Pattern(bytes));
+      _exit(0);
+    }
+    if (child > 0) children.push_back(child);
+  }
+  int bad = 0;
+  for (const pid_t child : children) {
+    int status = 1;
+    waitpid(child, &status, 0);
+    bad += status != 0;
+  }
+  std::printf("children=%zu bad=%d\n", children.size(), bad);
+}
+
+void CloseAll(int port, size_t bytes) {
+  SendBlocking(Connect(port), Pattern(bytes));
+  for (int fd = 3; fd < 1024; ++fd) close(fd);
+  SendBlocking(Connect(port), Pattern(bytes));
+  syscall(SYS_close_range, 3, ~0u, 0);
+  SendBlocking(Connect(port), Pattern(bytes));
+  std::printf("sent=3\n");
+}
+
+void Short(int port, size_t) {
+  for (int i = 0; i < 10000; ++i) {
+    const int fd = Connect(port);
+    SendBlocking(fd, Pattern(100));
+    const linger hard = {1, 0};  // no TIME_WAIT: ports are few
+    if (i % 100 != 0) setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+    close(fd);
+  }
+  std::printf("connections=10000\n");
+}
+
+void Threads(int port, size_t bytes) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) threads.emplace_back([&] { SendBlocking(Connect(port), Pattern(bytes)); });
+  for (std::thread& thread : threads) thread.join();
+  std::printf("threads=8\n");
+}
+
+/// Hands the socket to a child through a Unix socket; the child sends.
+void Handed(int port, size_t bytes) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) Fail("socketpair");
+  const pid_t child = fork();
+  char byte = 0;
+  iovec part = {&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  if (child == 0) {
+    if (recvmsg(ends[1], &message, 0) != 1) _exit(2);
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
+    SendBlocking(fd, Pattern(bytes));
+    _exit(0);
+  }
+  const int fd = Connect(port);
+  SendBlocking(fd, Pattern(bytes));
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  if (sendmsg(ends[0], &message, 0) != 1) Fail("sendmsg");
+  int status = 1;
+  waitpid(child, &status, 0);
+  std::printf("child=%d\n", status);
+}
+
+/// Prints the socket's pacing rate before, while the test has set one, and after.
+void Options(int port, size_t bytes) {
+  const int fd = Connect(port);
+  SendBlocking(fd, Pattern(bytes));
+  for (int i = 0; i < 3; ++i) {
+    uint64_t rate = 0;
+    socklen_t length = sizeof rate;
+    getsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, &length);
+    std::printf("rate%d=%llu\n", i, static_cast<unsigned long long>(rate));
+    std::fflush(stdout);
+    if (i < 2) sleep(1);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 2;
+  const std::string mode = argv[1];
+  const int port = std::atoi(argv[2]);
+  const size_t bytes = static_cast<size_t>(std::atoll(argv[3]));
+  signal(SIGPIPE, SIG_IGN);
+  const std::map<std::string, std::function<void()>> modes = {
+      {"epoll", [&] { Epoll(port, bytes, 0); }},
+      {"epoll-edge", [&] { Epoll(port, bytes, EPOLLET); }},
+      {"epoll-oneshot", [&] { Epoll(port, bytes, EPOLLONESHOT); }},
+      {"epoll-mapped", [&] { Epoll(port, bytes, 0, true); }},
+      {"poll", [&] { Poll(port, bytes); }},
+      {"select", [&] { Select(port, bytes); }},
+      {"spin", [&] { Spin(port, bytes); }},
+      {"blocking", [&] { Blocking(port, bytes); }},
+      {"small", [&] { Small(port, bytes); }},
+      {"timeout", [&] { SendTimeout(port, bytes); }},
+      {"signal", [&] { Signal(port, bytes); }},
+      {"reuse-dup2", [&] { Reuse(port, bytes, mode); }},
+      {"reuse-raw", [&] { Reuse(port, bytes, mode); }},
+      {"reuse-range", [&] { Reuse(port, bytes, mode); }},
+      {"fork", [&] { Fork(port, bytes); }},
+      {"forkbomb", [&] { ForkBomb(port, bytes); }},
+      {"closeall", [&] { CloseAll(port, bytes); }},
+      {"short", [&] { Short(port, bytes); }},
+      {"threads", [&] { Threads(port, bytes); }},
+      {"handed", [&] { Handed(port, bytes); }},
+      {"options", [&] { Options(port, bytes); }},
+  };
+  const auto found = modes.find(mode);
+  if (found == modes.end()) return 2;
+  found->second();
+  return 0;
+}

@@ -1,0 +1,276 @@
+#include "tests/agents/preload/fake_agent.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "agents/client/attachment.h"
+#include "coflow/check.h"
+
+namespace weir::testing {
+namespace {
+
+using client::NowNs;
+
+void SleepMs(int ms) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+}
+
+int MakeMemfd(std::size_t size) {
+  const int fd = memfd_create("weir-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  WEIR_CHECK(fd >= 0 && ftruncate(fd, static_cast<off_t>(size)) == 0);
+  return fd;
+}
+
+void* Map(int fd, std::size_t size) {
+  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  WEIR_CHECK(memory != MAP_FAILED);
+  return memory;
+}
+
+bool Readable(int fd, int timeout_ms) {
+  pollfd entry = {fd, POLLIN, 0};
+  return poll(&entry, 1, timeout_ms) > 0;
+}
+
+}  // namespace
+
+bool WaitFor(const std::function<bool()>& condition, double seconds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    SleepMs(1);
+  }
+  return true;
+}
+
+FakeAgent::FakeAgent() {
+  char name[] = "/tmp/weir-preload-test-XXXXXX";
+  WEIR_CHECK(mkdtemp(name) != nullptr);
+  directory_ = name;
+  socket_path_ = directory_ + "/agent.sock";
+  doorbell_fd_ = MakeMemfd(sizeof(client::Doorbell));
+  listener_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, socket_path_.c_str(), sizeof address.sun_path - 1);
+  WEIR_CHECK(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && listen(listener_, 64) == 0);
+  server_ = std::thread([this] { Serve(); });
+  heart_ = std::thread([this] { Beat(); });
+}
+
+FakeAgent::~FakeAgent() {
+  running_ = false;
+  server_.join();
+  heart_.join();
+  close(listener_);
+  close(doorbell_fd_);
+  unlink(socket_path_.c_str());
+  rmdir(directory_.c_str());
+  for (const Process& process : processes_) munmap(process.segment, sizeof(client::Segment));
+}
+
+void FakeAgent::Serve() {
+  while (running_) {
+    if (!Readable(listener_, 50)) continue;
+    const int connection = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (connection < 0) continue;
+    Answer(connection);
+    close(connection);
+  }
+}
+
+void FakeAgent::Answer(int connection) {
+  client::AttachRequest request = {};
+  if (recv(connection, &request, sizeof request, MSG_WAITALL) != static_cast<ssize_t>(sizeof request)) return;
+  const int fd = MakeMemfd(sizeof(client::Segment));
+  auto* segment = static_cast<client::Segment*>(Map(fd, sizeof(client::Segment)));
+  segment->header.magic = client::kSegmentMagic;
+  segment->header.version_major = client::kSegmentVersionMajor;
+  segment->header.size = sizeof(client::Segment);
+  segment->header.heartbeat = NowNs();
+  client::AttachReply reply = {};
+  reply.magic = client::kSegmentMagic;
+  reply.version_major = client::kSegmentVersionMajor;
+  reply.size = sizeof(client::Segment);
+  iovec part = {&reply, sizeof reply};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(2 * sizeof(int));
+  const int fds[2] = {fd, doorbell_fd_};
+  std::memcpy(CMSG_DATA(header), fds, sizeof fds);
+  {
+    const std::lock_guard lock(mutex_);
+    processes_.push_back({segment, request});
+  }
+  WEIR_CHECK(sendmsg(connection, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof reply));
+  close(fd);
+}
+
+void FakeAgent::Beat() {
+  while (running_) {
+    if (beating_) {
+      const std::lock_guard lock(mutex_);
+      for (const Process& process : processes_) process.segment->header.heartbeat = NowNs();
+    }
+    SleepMs(20);
+  }
+}
+
+std::size_t FakeAgent::attached() const {
+  const std::lock_guard lock(mutex_);
+  return processes_.size();
+}
+
+client::Segment* FakeAgent::segment(std::size_t n) const {
+  const std::lock_guard lock(mutex_);
+  return processes_.at(n).segment;
+}
+
+const client::AttachRequest& FakeAgent::request(std::size_t n) const {
+  const std::lock_guard lock(mutex_);
+  return processes_.at(n).request;
+}
+
+void FakeAgent::Wake(client::Segment* segment, std::uint32_t lane) {
+  segment->header.generation.fetch_add(1);
+  client::FutexWakeAll(&segment->header.generation);
+  client::FutexWakeAll(&segment->lanes[lane].gate);
+}
+
+void FakeAgent::SetGate(std::size_t process, std::uint32_t lane, client::GateState gate, std::int64_t hold_for_ns) {
+  client::Segment* shared = segment(process);
+  shared->lanes[lane].hold_until = NowNs() + hold_for_ns;
+  shared->lanes[lane].gate = static_cast<std::uint32_t>(gate);
+  Wake(shared, lane);
+}
+
+void FakeAgent::SetPacing(std::size_t process, std::uint32_t lane, std::uint64_t rate, std::uint32_t lowat) {
+  client::Segment* shared = segment(process);
+  client::LaneSlot& slot = shared->lanes[lane];
+  slot.sequence.fetch_add(1);
+  slot.directive.pacing_rate = rate;
+  slot.directive.notsent_lowat = lowat;
+  slot.sequence.fetch_add(1);
+  Wake(shared, lane);
+}
+
+void FakeAgent::Release(std::size_t process) {
+  beating_ = false;
+  SleepMs(30);  // A beat that was under way is over.
+  segment(process)->header.heartbeat = 0;
+  Wake(segment(process), 0);
+}
+
+Sink::Sink() {
+  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  WEIR_CHECK(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+             listen(listener_, 512) == 0);
+  WEIR_CHECK(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  port_ = ntohs(address.sin_port);
+  acceptor_ = std::thread([this] { Accept(); });
+}
+
+Sink::~Sink() {
+  running_ = false;
+  acceptor_.join();
+  for (std::thread& reader : readers_) reader.join();
+  close(listener_);
+}
+
+void Sink::Accept() {
+  while (running_) {
+    if (!Readable(listener_, 50)) continue;
+    const int connection = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (connection < 0) continue;
+    const std::lock_guard lock(mutex_);
+    readers_.emplace_back([this, connection] { Read(connection); });
+  }
+}
+
+void Sink::Read(int connection) {
+  std::vector<unsigned char> buffer(1 << 16);
+  std::uint64_t hash = 14695981039346656037u;
+  while (running_) {
+    if (!Readable(connection, 50)) continue;
+    const ssize_t got = recv(connection, buffer.data(), buffer.size(), 0);
+    if (got <= 0) break;
+    for (ssize_t i = 0; i < got; ++i) hash = (hash ^ buffer[static_cast<std::size_t>(i)]) * 1099511628211u;
+    bytes_ += static_cast<std::uint64_t>(got);
+  }
+  close(connection);
+  checksum_ += hash;
+  ++closed_;
+}
+
+Child::Child(const std::vector<std::string>& command, const std::vector<std::string>& environment) {
+  int ends[2];
+  WEIR_CHECK(pipe2(ends, O_CLOEXEC) == 0);
+  std::vector<char*> arguments;
+  for (const std::string& each : command) arguments.push_back(const_cast<char*>(each.c_str()));
+  arguments.push_back(nullptr);
+  pid_ = fork();
+  WEIR_CHECK(pid_ >= 0);
+  if (pid_ == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    for (const std::string& each : environment) putenv(const_cast<char*>(each.c_str()));
+    execvp(arguments[0], arguments.data());
+    _exit(127);
+  }
+  close(ends[1]);
+  pipe_ = ends[0];
+}
+
+Child::~Child() {
+  if (!ended_) Wait(0);
+  close(pipe_);
+}
+
+void Child::Reap(int status) {
+  ended_ = true;
+  status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  char buffer[4096];
+  ssize_t got = 0;
+  while (Readable(pipe_, 0) && (got = read(pipe_, buffer, sizeof buffer)) > 0) {
+    output_.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
+bool Child::Running() {
+  if (ended_) return false;
+  int status = 0;
+  if (waitpid(pid_, &status, WNOHANG) == pid_) Reap(status);
+  return !ended_;
+}
+
+int Child::Wait(double seconds) {
+  if (ended_ || WaitFor([this] { return !Running(); }, seconds)) return status_;
+  kill(pid_, SIGKILL);
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  Reap(status);
+  return -1;
+}
+
+}  // namespace weir::testing

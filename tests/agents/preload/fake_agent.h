@@ -1,0 +1,114 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agents/client/segment.h"
+
+namespace weir::testing {
+
+/// Speaks the attach protocol and owns the segments it gave out; the test turns the gates by hand. Threads: its own
+/// two; all methods from the test's.
+class FakeAgent {
+ public:
+  FakeAgent();
+  ~FakeAgent();
+  FakeAgent(const FakeAgent&) = delete;
+  FakeAgent& operator=(const FakeAgent&) = delete;
+
+  const std::string& socket_path() const { return socket_path_; }
+  std::size_t attached() const;
+  /// The segment of the n-th process that attached. WaitFor() it first.
+  client::Segment* segment(std::size_t n = 0) const;
+  const client::AttachRequest& request(std::size_t n = 0) const;
+
+  void SetGate(std::size_t process, std::uint32_t lane, client::GateState gate,
+               std::int64_t hold_for_ns = client::kHoldMax_ns);
+  void SetPacing(std::size_t process, std::uint32_t lane, std::uint64_t rate, std::uint32_t lowat);
+  /// No more heartbeats, as if the agent were frozen.
+  void Freeze() { beating_ = false; }
+  void Thaw() { beating_ = true; }
+  /// As an agent that ends in good order.
+  void Release(std::size_t process);
+
+ private:
+  struct Process {
+    client::Segment* segment;
+    client::AttachRequest request;
+  };
+  void Serve();
+  void Beat();
+  void Answer(int connection);
+  void Wake(client::Segment* segment, std::uint32_t lane);
+
+  std::string directory_;
+  std::string socket_path_;
+  int listener_ = -1;
+  int doorbell_fd_ = -1;
+  std::atomic<bool> running_{true};
+  std::atomic<bool> beating_{true};
+  mutable std::mutex mutex_;
+  std::vector<Process> processes_;
+  std::thread server_;
+  std::thread heart_;
+};
+
+/// Polls `condition` every millisecond for at most `seconds`.
+bool WaitFor(const std::function<bool()>& condition, double seconds = 10);
+
+/// A TCP server on 127.0.0.1 that reads everything from every connection and adds it up.
+class Sink {
+ public:
+  Sink();
+  ~Sink();
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+  int port() const { return port_; }
+  std::uint64_t bytes() const { return bytes_; }
+  /// FNV-1a over the bytes of each connection, added up.
+  std::uint64_t checksum() const { return checksum_; }
+  std::uint64_t connections_closed() const { return closed_; }
+
+ private:
+  void Accept();
+  void Read(int connection);
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> checksum_{0};
+  std::atomic<std::uint64_t> closed_{0};
+  std::atomic<bool> running_{true};
+  std::mutex mutex_;
+  std::vector<std::thread> readers_;
+  std::thread acceptor_;
+};
+
+/// A program run under the preload library, with what it printed.
+class Child {
+ public:
+  Child(const std::vector<std::string>& command, const std::vector<std::string>& environment);
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  pid_t pid() const { return pid_; }
+  bool Running();
+  /// Exit status (128 + signal if killed), or -1 if it did not end within `seconds` (it is killed then).
+  int Wait(double seconds = 30);
+  const std::string& output() const { return output_; }
+
+ private:
+  void Reap(int status);
+  pid_t pid_ = -1;
+  int pipe_ = -1;
+  int status_ = -1;
+  bool ended_ = false;
+  std::string output_;
+};
+
+}  // namespace weir::testing
