@@ -12,11 +12,13 @@ constexpr std::array<std::uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 
 }  // namespace
 
 Result<IpAddress> IpAddress::Parse(std::string_view text) {
-  const std::string owned(text);
+  // inet_pton stops at a NUL, and what stands behind it would be ignored.
+  const std::string owned(text.substr(0, text.find('\0')));
+  const bool whole = owned.size() == text.size();
   std::array<std::uint8_t, 4> v4{};
-  if (inet_pton(AF_INET, owned.c_str(), v4.data()) == 1) return V4(v4);
+  if (whole && inet_pton(AF_INET, owned.c_str(), v4.data()) == 1) return V4(v4);
   std::array<std::uint8_t, 16> v6{};
-  if (inet_pton(AF_INET6, owned.c_str(), v6.data()) == 1) return V6(v6);
+  if (whole && inet_pton(AF_INET6, owned.c_str(), v6.data()) == 1) return V6(v6);
   return Error(StatusCode::kInvalidArgument,
                "\"" + owned + "\" is not an IPv4 or IPv6 address (expected for example 10.0.0.1 or fd00::1)");
 }

@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <memory>
 
 namespace weir::log {
@@ -35,7 +36,9 @@ spdlog::level::level_enum ToSpdlog(Level level) {
 }
 
 void AppendValue(std::string& line, const std::string& value) {
-  const bool plain = !value.empty() && value.find_first_of(" \"=\n\t\\") == std::string::npos;
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  const bool plain =
+      !value.empty() && value.find_first_of(" \"=\\") == std::string::npos && std::ranges::none_of(value, control);
   if (plain) {
     line += value;
     return;
@@ -43,7 +46,7 @@ void AppendValue(std::string& line, const std::string& value) {
   line += '"';
   for (const char c : value) {
     if (c == '"' || c == '\\') line += '\\';
-    line += c == '\n' || c == '\t' ? ' ' : c;
+    line += control(c) ? ' ' : c;  // A peer's text must not move a terminal's cursor.
   }
   line += '"';
 }

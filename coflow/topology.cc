@@ -245,6 +245,9 @@ Topology Topology::LeafSpine(std::size_t leaves, std::size_t hosts_per_leaf, Byt
       const std::vector<IpAddress> addresses = {IpAddress::V4(GeneratedAddress(number + 1))};
       WEIR_CHECK(topology.AddHost(fmt::format("h{}", number), site, addresses, nic, kDefaultPayloadShare));
     }
+  }
+  for (std::size_t leaf = 0; leaf < leaves; ++leaf) {
+    const SiteId site(leaf + 2);
     WEIR_CHECK(topology.AddSiteLink(fmt::format("leaf{}-spine", leaf), site, spine, uplink, kDefaultPayloadShare, 0));
     WEIR_CHECK(topology.AddSiteLink(fmt::format("spine-leaf{}", leaf), spine, site, uplink, kDefaultPayloadShare, 0));
   }

@@ -62,6 +62,7 @@ class Topology {
   static constexpr std::size_t kMaxSites = 256;
   static constexpr std::size_t kMaxSiteLinks = kMaxSites * kMaxSites;
   static constexpr std::size_t kMaxNameBytes = 128;
+  static constexpr std::size_t kMaxFileBytes = 64u << 20;
   static constexpr std::size_t kPathsPerPair = 4;  ///< Alternatives kept between two sites.
 
   /// Reads the format of docs/topology.md. Strict: what is not known is an error. Every error names `source_name`, the

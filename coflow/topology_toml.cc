@@ -101,7 +101,8 @@ class Loader {
     const toml::node* node = table.get(key);
     if (node == nullptr) return Bad(table, fmt::format("\"{}\" is missing", key));
     const auto value = node->value_exact<std::string>();
-    if (!value || value->empty()) return Bad(*node, fmt::format("\"{}\" must be a text that is not empty", key));
+    if (!value || value->empty())
+      return Bad(*node, fmt::format("{} = {} must be a text that is not empty", key, Shown(*node)));
     *out = *value;
     return Status::Ok();
   }
@@ -191,12 +192,15 @@ class Loader {
     const toml::node* node = table.get("addresses");
     if (node == nullptr) return Bad(table, "\"addresses\" is missing");
     const toml::array* array = node->as_array();
-    if (array == nullptr || array->empty()) return Bad(*node, "\"addresses\" must be a list of at least one address");
+    if (array == nullptr || array->empty()) {
+      return Bad(*node, fmt::format("addresses = {} must be a list of at least one address, such as [\"10.0.0.1\"]",
+                                    Shown(*node)));
+    }
     for (const toml::node& each : *array) {
       const auto text = each.value_exact<std::string>();
-      if (!text) return Bad(each, fmt::format("address {} must be a text", Shown(each)));
+      if (!text) return Bad(each, fmt::format("addresses: {} must be a text", Shown(each)));
       const auto address = IpAddress::Parse(*text);
-      if (!address) return Bad(each, address.error().message());
+      if (!address) return Bad(each, "addresses: " + address.error().message());
       out->push_back(*address);
     }
     return Status::Ok();
@@ -243,10 +247,16 @@ Result<Topology> Topology::FromToml(std::string_view text, std::string_view sour
 Result<Topology> Topology::Load(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return Error(StatusCode::kNotFound, fmt::format("cannot open topology file \"{}\"", path));
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return Error(StatusCode::kNotFound, fmt::format("cannot read topology file \"{}\"", path));
-  return FromToml(text.str(), path);
+  std::string text;
+  std::array<char, 65536> chunk;
+  while (file.read(chunk.data(), chunk.size()) || file.gcount() > 0) {
+    text.append(chunk.data(), static_cast<std::size_t>(file.gcount()));
+    if (text.size() <= Topology::kMaxFileBytes) continue;
+    return Error(StatusCode::kResourceExhausted,
+                 fmt::format("topology file \"{}\" is larger than {} bytes", path, Topology::kMaxFileBytes));
+  }
+  if (file.bad()) return Error(StatusCode::kNotFound, fmt::format("cannot read topology file \"{}\"", path));
+  return FromToml(text, path);
 }
 
 }  // namespace weir
