@@ -80,6 +80,9 @@ bool ReceiveReply(int socket, std::int64_t deadline_ns, AttachReply* reply, int 
 void* MapShared(int fd, std::size_t size) {
   struct stat info = {};
   if (fd < 0 || fstat(fd, &info) != 0 || info.st_size < static_cast<off_t>(size)) return nullptr;
+  // Memory that could shrink would kill this process the next time it looked.
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return nullptr;
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
@@ -106,6 +109,20 @@ void Ring(Doorbell* doorbell) {
   if (doorbell->sleeping.load(std::memory_order_seq_cst) != 0) FutexWakeAll(&doorbell->rings);
 }
 
+namespace {
+
+/// Many processes may start at once and fill the agent's queue; there is time to wait for it.
+bool Connect(int socket, const sockaddr_un& address, std::int64_t deadline_ns) {
+  while (Call(SYS_connect, socket, Address(&address), sizeof address) != 0) {
+    if ((errno != EAGAIN && errno != EINTR) || NowNs() >= deadline_ns) return false;
+    const timespec pause = {0, 1'000'000};
+    Call(SYS_nanosleep, Address(&pause));
+  }
+  return true;
+}
+
+}  // namespace
+
 AttachResult Attach(const char* socket_path, const AttachRequest& request, int timeout_ms, Attachment* out) {
   const std::int64_t deadline = NowNs() + std::int64_t{timeout_ms} * 1'000'000;
   sockaddr_un address = {};
@@ -113,9 +130,7 @@ AttachResult Attach(const char* socket_path, const AttachRequest& request, int t
   if (strlen(socket_path) >= sizeof address.sun_path) return AttachResult::kBroken;
   CopyText(address.sun_path, sizeof address.sun_path, socket_path);
   const Descriptor socket(static_cast<int>(Call(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
-  if (socket.get() < 0 || Call(SYS_connect, socket.get(), Address(&address), sizeof address) != 0) {
-    return AttachResult::kNoAgent;
-  }
+  if (socket.get() < 0 || !Connect(socket.get(), address, deadline)) return AttachResult::kNoAgent;
   if (Call(SYS_sendto, socket.get(), Address(&request), sizeof request, MSG_NOSIGNAL) !=
       static_cast<long>(sizeof request)) {
     return AttachResult::kNoAgent;

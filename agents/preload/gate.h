@@ -7,11 +7,18 @@
 /// Every write of the program passes here.
 namespace weir::preload {
 
+enum class Extent {
+  kExact,  ///< A short result leaves the rest to be written.
+  kUpTo,   ///< A short result may be all there was (sendfile, splice).
+};
+
 /// One write of the program, to be made now, later or not at all.
 struct Write {
   int fd;
-  std::size_t bytes;                       ///< What the program wants to write.
-  bool dont_wait;                          ///< MSG_DONTWAIT.
+  std::size_t bytes;  ///< What the program wants to write.
+  bool dont_wait;     ///< MSG_DONTWAIT.
+  bool may_be_held;   ///< False for urgent data, and for calls whose refusal programs do not expect.
+  Extent extent;
   ssize_t (*make)(const void* arguments);  ///< Makes it, with all its results, errno too.
   const void* arguments;
 };
@@ -20,7 +27,9 @@ struct Write {
 /// not a data socket: a load or two.
 ssize_t Pass(const Write& write) noexcept;
 
-/// `fd` is about to be closed or replaced.
+/// `fd` is about to be closed or replaced, or has just come into being.
 void Forget(int fd) noexcept;
+/// All from `first` to `last`.
+void ForgetRange(unsigned first, unsigned last) noexcept;
 
 }  // namespace weir::preload

@@ -1,5 +1,7 @@
 // The functions that stand in for libc's. Each hands over to one function of this library and to nothing else.
-#include <stdarg.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,16 +12,20 @@
 
 namespace {
 
+using weir::preload::Extent;
 using weir::preload::Forget;
 using weir::preload::Pass;
 namespace real = weir::preload::real;
 
 /// Runs `make`, a lambda, as a write of `bytes` to `fd`.
 template <typename Make>
-ssize_t PassWrite(int fd, std::size_t bytes, int flags, const Make& make) {
+ssize_t PassWrite(int fd, std::size_t bytes, int flags, const Make& make, Extent extent = Extent::kExact,
+                  bool may_be_held = true) {
   const auto call = [](const void* arguments) -> ssize_t { return (*static_cast<const Make*>(arguments))(); };
-  return Pass({fd, bytes, (flags & MSG_DONTWAIT) != 0, call, &make});
+  return Pass({fd, bytes, (flags & MSG_DONTWAIT) != 0, may_be_held && (flags & MSG_OOB) == 0, extent, call, &make});
 }
+
+constexpr std::size_t kPartsMax = 1024;  // The kernel refuses more; so does it what we must not read.
 
 std::size_t Length(const iovec* parts, std::size_t count) {
   std::size_t bytes = 0;
@@ -36,7 +42,8 @@ WEIR_HOOK ssize_t write(int fd, const void* data, size_t size) {
 }
 
 WEIR_HOOK ssize_t writev(int fd, const iovec* parts, int count) {
-  if (parts == nullptr || count <= 0) return real::writev(fd, parts, count);
+  if (parts == nullptr || count <= 0 || static_cast<std::size_t>(count) > kPartsMax)
+    return real::writev(fd, parts, count);
   return PassWrite(fd, Length(parts, static_cast<std::size_t>(count)), 0,
                    [&] { return real::writev(fd, parts, count); });
 }
@@ -50,13 +57,16 @@ WEIR_HOOK ssize_t sendto(int fd, const void* data, size_t size, int flags, const
 }
 
 WEIR_HOOK ssize_t sendmsg(int fd, const msghdr* message, int flags) {
-  if (message == nullptr || message->msg_iov == nullptr) return real::sendmsg(fd, message, flags);
+  if (message == nullptr || message->msg_iov == nullptr || message->msg_iovlen > kPartsMax) {
+    return real::sendmsg(fd, message, flags);
+  }
   return PassWrite(fd, Length(message->msg_iov, message->msg_iovlen), flags,
                    [&] { return real::sendmsg(fd, message, flags); });
 }
 
 WEIR_HOOK int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
-  if (messages == nullptr || count == 0 || messages[0].msg_hdr.msg_iov == nullptr) {
+  if (messages == nullptr || count == 0 || messages[0].msg_hdr.msg_iov == nullptr ||
+      messages[0].msg_hdr.msg_iovlen > kPartsMax) {
     return real::sendmmsg(fd, messages, count, flags);
   }
   // The books are kept in bytes, the call counts messages.
@@ -69,12 +79,19 @@ WEIR_HOOK int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
 }
 
 WEIR_HOOK ssize_t sendfile(int fd, int in, off_t* offset, size_t size) {
-  return PassWrite(fd, size, 0, [&] { return real::sendfile(fd, in, offset, size); });
+  return PassWrite(
+      fd, size, 0, [&] { return real::sendfile(fd, in, offset, size); }, Extent::kUpTo);
 }
 
 WEIR_HOOK ssize_t sendfile64(int fd, int in, off64_t* offset, size_t size) {
   static_assert(sizeof(off_t) == sizeof(off64_t));
-  return PassWrite(fd, size, 0, [&] { return real::sendfile(fd, in, offset, size); });
+  return PassWrite(
+      fd, size, 0, [&] { return real::sendfile(fd, in, offset, size); }, Extent::kUpTo);
+}
+
+WEIR_HOOK ssize_t splice(int in, off64_t* in_offset, int fd, off64_t* offset, size_t size, unsigned flags) {
+  return PassWrite(
+      fd, size, 0, [&] { return real::splice(in, in_offset, fd, offset, size, flags); }, Extent::kUpTo, false);
 }
 
 WEIR_HOOK int epoll_ctl(int epoll_fd, int operation, int fd, epoll_event* event) noexcept {
@@ -123,6 +140,22 @@ WEIR_HOOK int pselect(int count, fd_set* readable, fd_set* writable, fd_set* exc
 WEIR_HOOK int close(int fd) {
   Forget(fd);
   return real::close(fd);
+}
+
+WEIR_HOOK int close_range(unsigned first, unsigned last, int flags) noexcept {
+  if ((flags & ~static_cast<int>(CLOSE_RANGE_UNSHARE)) == 0) weir::preload::ForgetRange(first, last);
+  return real::close_range(first, last, flags);
+}
+
+WEIR_HOOK void closefrom(int first) noexcept {
+  weir::preload::ForgetRange(first < 0 ? 0 : static_cast<unsigned>(first), ~0u);
+  real::closefrom(first);
+}
+
+WEIR_HOOK int dup(int from) noexcept {
+  const int fd = real::dup(from);
+  if (fd >= 0) Forget(fd);
+  return fd;
 }
 
 WEIR_HOOK int dup2(int from, int to) noexcept {

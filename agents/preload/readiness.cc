@@ -5,32 +5,23 @@
 
 #include <algorithm>
 
+#include "agents/preload/environment.h"
 #include "agents/preload/real.h"
 
 namespace weir::preload {
 namespace {
 
 constexpr std::int64_t kSlice_ns = 2'000'000;  // how late a poller may learn that a gate has opened
-constexpr nfds_t kPollMax = 1024;              // larger sets are passed on as they are
-
-class Lock {
- public:
-  explicit Lock(pthread_mutex_t* mutex) : mutex_(mutex) { pthread_mutex_lock(mutex_); }
-  ~Lock() { pthread_mutex_unlock(mutex_); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  pthread_mutex_t* const mutex_;
-};
+constexpr nfds_t kPollMax = 512;               // larger sets are passed on as they are
 
 bool Maskable(std::uint32_t events) noexcept {
   return (events & EPOLLOUT) != 0 && (events & (EPOLLONESHOT | EPOLLEXCLUSIVE)) == 0;
 }
 
+/// The one in the set `epoll_fd`; with -1, a free one.
 Registration* FindRegistration(FdEntry* entry, int epoll_fd) noexcept {
   for (Registration& registration : entry->registrations) {
-    if (registration.epoll_fd == epoll_fd) return &registration;
+    if (registration.set == epoll_fd + 1) return &registration;
   }
   return nullptr;
 }
@@ -39,18 +30,27 @@ int Modify(int fd, const Registration& registration, std::uint32_t events) noexc
   epoll_event event = {};
   event.events = events;
   event.data.u64 = registration.data;
-  return real::epoll_ctl(registration.epoll_fd, EPOLL_CTL_MOD, fd, &event);
+  return real::epoll_ctl(registration.set - 1, EPOLL_CTL_MOD, fd, &event);
 }
 
-/// Under `readiness`.
-void Unmask(int fd, FdEntry* entry) noexcept {
+/// Under `readiness`. Without `restore` the registrations stay as they are: they are somebody else's by now.
+void Unmask(int fd, FdEntry* entry, bool restore) noexcept {
   if (!entry->held.exchange(false)) return;
   process.held_sockets.fetch_sub(1);
+  entry->masked.store(false);
   for (Registration& registration : entry->registrations) {
-    if (registration.epoll_fd < 0 || !registration.masked) continue;
+    if (registration.set == 0 || !registration.masked) continue;
     registration.masked = false;
-    if (Modify(fd, registration, registration.events) != 0) registration.epoll_fd = -1;  // closed or removed meanwhile
+    if (restore && Modify(fd, registration, registration.events) != 0) registration.set = 0;  // closed or removed
   }
+}
+
+/// True if something is held, in this very process.
+bool AnythingHeld() noexcept {
+  if (process.held_sockets.load(std::memory_order_relaxed) == 0) [[likely]]
+    return false;
+  // In a child that has not noticed yet, what is held is the parent's.
+  return ProcessLife() != 0 && process.held_sockets.load(std::memory_order_relaxed) != 0;
 }
 
 /// True if `fd` is a socket that may not send now.
@@ -96,6 +96,13 @@ bool CopyMasked(const pollfd* fds, nfds_t count, pollfd* copy) noexcept {
   return masked;
 }
 
+constexpr int kWordBits = 8 * sizeof(fd_mask);
+
+/// Programs may pass sets that are only as long as `count` needs.
+std::size_t SetBytes(int count) noexcept {
+  return static_cast<std::size_t>((count + kWordBits - 1) / kWordBits) * sizeof(fd_mask);
+}
+
 struct FdSets {
   fd_set readable;
   fd_set writable;
@@ -115,13 +122,22 @@ bool DropHeld(int count, fd_set* writable) noexcept {
 }  // namespace
 
 int ControlEpoll(int epoll_fd, int operation, int fd, epoll_event* event) noexcept {
-  if (event == nullptr && operation != EPOLL_CTL_DEL) return real::epoll_ctl(epoll_fd, operation, fd, event);
-  FdEntry* entry = operation == EPOLL_CTL_DEL ? process.fds.Find(fd) : process.fds.Get(fd);
-  if (entry == nullptr) return real::epoll_ctl(epoll_fd, operation, fd, event);
+  const bool adds = operation != EPOLL_CTL_DEL && event != nullptr && (event->events & EPOLLOUT) != 0;
+  FdEntry* entry = process.fds.Find(fd);
+  const bool known = entry != nullptr && entry->registered.load(std::memory_order_relaxed);
+  if ((!adds && !known) || epoll_fd < 0 || !EnvironmentAllows() || Lock::HeldByThisThread() || ProcessLife() == 0) {
+    return real::epoll_ctl(epoll_fd, operation, fd, event);
+  }
+  const int saved = errno;
+  if (entry == nullptr) entry = process.fds.Get(fd);
+  errno = saved;
+  if (entry == nullptr || (event == nullptr && operation != EPOLL_CTL_DEL)) {
+    return real::epoll_ctl(epoll_fd, operation, fd, event);
+  }
   const Lock lock(&process.readiness);
   Registration* registration = FindRegistration(entry, epoll_fd);
   if (operation == EPOLL_CTL_DEL) {
-    if (registration != nullptr) registration->epoll_fd = -1;
+    if (registration != nullptr) registration->set = 0;
     return real::epoll_ctl(epoll_fd, operation, fd, event);
   }
   if (registration == nullptr) registration = FindRegistration(entry, -1);
@@ -129,7 +145,10 @@ int ControlEpoll(int epoll_fd, int operation, int fd, epoll_event* event) noexce
   const bool mask = registration != nullptr && entry->held.load() && Maskable(event->events);
   if (mask) passed.events &= ~static_cast<std::uint32_t>(EPOLLOUT);
   const int result = real::epoll_ctl(epoll_fd, operation, fd, &passed);
-  if (result == 0 && registration != nullptr) *registration = {epoll_fd, event->events, event->data.u64, mask};
+  if (result != 0 || registration == nullptr) return result;
+  *registration = {epoll_fd + 1, mask, event->events, event->data.u64};
+  entry->registered.store(true, std::memory_order_relaxed);
+  if (mask) entry->masked.store(true);
   return result;
 }
 
@@ -139,44 +158,43 @@ void MaskWritable(int fd, FdEntry* entry) noexcept {
   if (entry->held.exchange(true)) return;
   process.held_sockets.fetch_add(1);
   for (Registration& registration : entry->registrations) {
-    if (registration.epoll_fd < 0 || !Maskable(registration.events)) continue;
+    if (registration.set == 0 || !Maskable(registration.events)) continue;
     if (Modify(fd, registration, registration.events & ~static_cast<std::uint32_t>(EPOLLOUT)) == 0) {
       registration.masked = true;
+      entry->masked.store(true);
     } else {
-      registration.epoll_fd = -1;
+      registration.set = 0;
     }
   }
 }
 
 void UnmaskWritable(int fd, FdEntry* entry) noexcept {
   const Lock lock(&process.readiness);
-  Unmask(fd, entry);
+  Unmask(fd, entry, true);
 }
 
 void OpenReleased(const client::Segment* segment) noexcept {
   if (process.held_sockets.load(std::memory_order_relaxed) == 0) return;
+  const Lock slots(&process.slots);
   for (std::uint32_t i = 0; i < process.socket_count; ++i) {
     const SocketInfo& info = process.sockets[i];
-    if (!info.live.load(std::memory_order_acquire)) continue;
+    if (!info.live) continue;
     FdEntry* entry = process.fds.Find(info.fd);
     if (entry == nullptr || !entry->held.load() || (segment != nullptr && IsHeld(segment, info.lane))) continue;
     const Lock lock(&process.readiness);
-    if (CookieOf(info.fd) == info.cookie) {
-      Unmask(info.fd, entry);
-    } else if (entry->held.exchange(false)) {
-      process.held_sockets.fetch_sub(1);
-    }
+    Unmask(info.fd, entry, CookieOf(info.fd) == info.cookie);
   }
 }
 
 void ForgetRegistrations(FdEntry* entry) noexcept {
   const Lock lock(&process.readiness);
-  if (entry->held.exchange(false)) process.held_sockets.fetch_sub(1);
-  for (Registration& registration : entry->registrations) registration.epoll_fd = -1;
+  Unmask(-1, entry, false);
+  entry->registered.store(false, std::memory_order_relaxed);
+  for (Registration& registration : entry->registrations) registration.set = 0;
 }
 
 int Poll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask) noexcept {
-  if (process.held_sockets.load(std::memory_order_relaxed) == 0 || count == 0 || count > kPollMax || fds == nullptr) {
+  if (!AnythingHeld() || count == 0 || count > kPollMax || fds == nullptr) {
     return real::ppoll(fds, count, timeout, mask);
   }
   const Slices slices(timeout);
@@ -194,26 +212,26 @@ int Poll(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mas
 
 int Select(int count, fd_set* readable, fd_set* writable, fd_set* except, const timespec* timeout,
            const sigset_t* mask) noexcept {
-  if (process.held_sockets.load(std::memory_order_relaxed) == 0 || writable == nullptr || count < 0 ||
-      count > FD_SETSIZE) {
+  if (!AnythingHeld() || writable == nullptr || count < 0 || count > FD_SETSIZE) {
     return real::pselect(count, readable, writable, except, timeout, mask);
   }
   const Slices slices(timeout);
+  const std::size_t bytes = SetBytes(count);
   timespec wait;
   for (;;) {
-    FdSets sets = {};
-    if (readable != nullptr) sets.readable = *readable;
-    if (except != nullptr) sets.except = *except;
-    sets.writable = *writable;
+    FdSets sets;
+    if (readable != nullptr) memcpy(&sets.readable, readable, bytes);
+    if (except != nullptr) memcpy(&sets.except, except, bytes);
+    memcpy(&sets.writable, writable, bytes);
     if (!DropHeld(count, &sets.writable)) break;
     wait = slices.Next();
     const int ready = real::pselect(count, readable != nullptr ? &sets.readable : nullptr, &sets.writable,
                                     except != nullptr ? &sets.except : nullptr, &wait, mask);
     if (ready < 0) return ready;
     if (ready == 0 && !slices.over()) continue;
-    if (readable != nullptr) *readable = sets.readable;
-    if (except != nullptr) *except = sets.except;
-    *writable = sets.writable;
+    if (readable != nullptr) memcpy(readable, &sets.readable, bytes);
+    if (except != nullptr) memcpy(except, &sets.except, bytes);
+    memcpy(writable, &sets.writable, bytes);
     return ready;
   }
   return real::pselect(count, readable, writable, except, slices.All(&wait), mask);

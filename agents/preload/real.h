@@ -13,6 +13,7 @@
 /// that calls made before our constructors, by other libraries' static initialisers, work too.
 namespace weir::preload {
 
+/// nullptr if there is none, as in an older libc; no program there can call it.
 void* FindNext(const char* name) noexcept;
 
 /// One function of the next library. Constant-initialised; any thread, any time.
@@ -22,13 +23,15 @@ class Real {
   constexpr explicit Real(const char* name) : name_(name) {}
   template <typename... Arguments>
   auto operator()(Arguments... arguments) {
-    auto* function = reinterpret_cast<Signature*>(address_.load(std::memory_order_relaxed));
-    if (function == nullptr) [[unlikely]] {
-      void* found = FindNext(name_);
-      address_.store(found, std::memory_order_relaxed);
-      function = reinterpret_cast<Signature*>(found);
-    }
-    return function(arguments...);
+    void* found = address_.load(std::memory_order_relaxed);
+    if (found == nullptr) [[unlikely]]
+      found = Find();
+    return reinterpret_cast<Signature*>(found)(arguments...);
+  }
+  void* Find() noexcept {
+    void* found = FindNext(name_);
+    address_.store(found, std::memory_order_relaxed);
+    return found;
   }
 
  private:
@@ -45,12 +48,16 @@ extern Real<ssize_t(int, const void*, size_t, int, const sockaddr*, socklen_t)> 
 extern Real<ssize_t(int, const msghdr*, int)> sendmsg;
 extern Real<int(int, mmsghdr*, unsigned, int)> sendmmsg;
 extern Real<ssize_t(int, int, off_t*, size_t)> sendfile;
+extern Real<ssize_t(int, off64_t*, int, off64_t*, size_t, unsigned)> splice;
 extern Real<int(int, int, int, epoll_event*)> epoll_ctl;
 extern Real<int(pollfd*, nfds_t, int)> poll;
 extern Real<int(pollfd*, nfds_t, const timespec*, const sigset_t*)> ppoll;
 extern Real<int(int, fd_set*, fd_set*, fd_set*, timeval*)> select;
 extern Real<int(int, fd_set*, fd_set*, fd_set*, const timespec*, const sigset_t*)> pselect;
 extern Real<int(int)> close;
+extern Real<int(unsigned, unsigned, int)> close_range;
+extern Real<void(int)> closefrom;
+extern Real<int(int)> dup;
 extern Real<int(int, int)> dup2;
 extern Real<int(int, int, int)> dup3;
 extern Real<int(int, int, int)> socket;

@@ -29,6 +29,7 @@ void SleepMs(int ms) {
 int MakeMemfd(std::size_t size) {
   const int fd = memfd_create("weir-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   WEIR_CHECK(fd >= 0 && ftruncate(fd, static_cast<off_t>(size)) == 0);
+  WEIR_CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
   return fd;
 }
 
