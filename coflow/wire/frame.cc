@@ -1,11 +1,19 @@
 #include "coflow/wire/frame.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include "coflow/check.h"
 
 namespace weir::wire {
 namespace {
+
+/// Left alone, protobuf writes a line to standard error for every message with a text that is no UTF-8, and a hostile
+/// peer could fill the disk with them. Whoever reads the frame reports what is wrong with it, once.
+[[maybe_unused]] const bool protobuf_is_silent = [] {
+  google::protobuf::SetLogHandler(nullptr);
+  return true;
+}();
 
 void AppendLittleEndian(std::uint64_t value, std::size_t bytes, std::string* out) {
   for (std::size_t i = 0; i < bytes; ++i) out->push_back(static_cast<char>((value >> (8 * i)) & 0xff));

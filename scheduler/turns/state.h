@@ -43,6 +43,7 @@ struct JobTurn {
   int level = -1;                 ///< Size level; -1 while the profile is not known.
   double size = 0;                ///< log4 of bytes x seconds, what the level is the floor of.
   double key = 0;                 ///< Who is further behind; larger is more urgent.
+  bool overlapped = false;        ///< Compute covers all it sends now: the job itself does not wait for it.
   bool granted = false;           ///< Some active lane may send.
   bool waiting = false;           ///< Some active lane may not.
   bool blocking = false;          ///< It sends where others wait.
@@ -68,7 +69,11 @@ struct LaneState {
   bool active = false;           ///< Wants the network now.
   bool adopted = false;          ///< Paced from outside: takes rates, cannot be held.
   std::uint64_t bytes_sent = 0;
-  double bytes_left = 0;  ///< Of the current iteration, begun or not; 0 if unknown.
+  double bytes_left = 0;     ///< Of the current iteration, begun or not; 0 if unknown.
+  double bytes_waiting = 0;  ///< Of the messages begun.
+  bool due_known = false;
+  Nanoseconds due = 0;      ///< By then the messages begun must have left for the iteration to last as long as alone.
+  bool overlapped = false;  ///< Compute goes on meanwhile: being late is free until `due`.
 };
 
 struct FabricState {

@@ -13,9 +13,10 @@ struct TurnOptions {
   Nanoseconds coflow_gap = 15 * kMillisecond;  ///< Silence of all lanes of a job that ends its coflow.
   double confident = 0.5;                      ///< Profiles with less are not used.
   double level_hysteresis = 0.15;              ///< How far past its border a size must go to change level, in log4.
-  double like = 0.5;  ///< Sizes closer than this, in log4, never preempt each other whatever their levels.
-  double lead = 0.1;  ///< How far the key of a preempting job must lead.
-  double room = 0.2;  ///< A lane goes if this share of its path's rate is left for it, else it is held.
+  double like = 0.5;        ///< Sizes closer than this, in log4, never preempt each other whatever their levels.
+  double lead = 0.2;        ///< How far the key of a preempting job must lead.
+  double short_bias = 0.1;  ///< How strongly a job that has little left to send is preferred.
+  double room = 0.2;        ///< A lane goes if this share of its path's rate is left for it, else it is held.
   Nanoseconds tick = 10 * kMillisecond;            ///< How often keys are looked at while two jobs want one link.
   Nanoseconds lease = 100 * kMillisecond;          ///< A job that blocks others must make progress within this.
   double aging = 8;                                ///< Waiting longer than this many times its own transfer alone, and
@@ -65,7 +66,10 @@ class TurnsPolicy final : public Policy {
   void RememberLease(JobTurn& turn, std::uint64_t bytes_sent, Nanoseconds now) const;
   void RememberAge(const FabricState& state, JobState& job, Nanoseconds now) const;
   void RememberLevel(const FabricState& state, JobState& job, std::span<const std::uint32_t> lanes, Nanoseconds now);
-  double RemainingSeconds(const FabricState& state, std::span<const std::uint32_t> lanes);
+  double TransferSeconds(const FabricState& state, std::span<const std::uint32_t> lanes, double LaneState::*bytes);
+  double LatenessSeconds(const FabricState& state, const JobState& job, std::span<const std::uint32_t> lanes,
+                         double left_s, Nanoseconds now) const;
+  double Key(const FabricState& state, const JobState& job, std::span<const std::uint32_t> lanes, Nanoseconds now);
   void Forget(FabricState& state);
 
   // turns_order.cc: who goes before whom.

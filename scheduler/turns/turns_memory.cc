@@ -10,8 +10,10 @@ namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
+constexpr double kShortest_s = 0.001;  // what is left to send counts as at least this
+
 /// Seconds that the job's busiest link is busy per iteration.
-double TransferSeconds(const FabricState& state, const JobProfile& profile) {
+double IterationSeconds(const FabricState& state, const JobProfile& profile) {
   return BottleneckShare(state, profile) * ToSeconds(profile.alone);
 }
 
@@ -71,6 +73,9 @@ void TurnsPolicy::RememberJob(FabricState& state, std::uint32_t index, Nanosecon
     ++turn.coflows;
   }
   turn.active = active;
+  turn.overlapped = active && std::ranges::all_of(lanes, [&](std::uint32_t i) {
+                      return !state.lanes[i].active || (state.lanes[i].due_known && state.lanes[i].overlapped);
+                    });
   if (!active) turn.stalled = turn.granted = turn.waiting = turn.blocking = false;
   if (!turn.live) turn.aged_until = 0;
   RememberLease(turn, bytes_sent, now);
@@ -98,7 +103,7 @@ void TurnsPolicy::RememberAge(const FabricState& state, JobState& job, Nanosecon
   JobTurn& turn = job.turn;
   if (turn.aged_until <= now) turn.aged_until = 0;
   if (!turn.waiting || turn.aged_until != 0) return;
-  const auto transfer = static_cast<Nanoseconds>(TransferSeconds(state, job.profile) * 1e9);
+  const auto transfer = static_cast<Nanoseconds>(IterationSeconds(state, job.profile) * 1e9);
   const auto patience = static_cast<Nanoseconds>(options_.aging * static_cast<double>(transfer));
   if (now - turn.waiting_since < std::max(patience, options_.aging_min)) return;
   turn.aged_until = now + std::clamp(transfer, options_.aged_turn_min, options_.aged_turn_max);
@@ -121,16 +126,45 @@ void TurnsPolicy::RememberLevel(const FabricState& state, JobState& job, std::sp
                       turn.size < turn.level + 1 + options_.level_hysteresis;
   if (!inside) turn.level = std::min(static_cast<int>(turn.size), kLevels - 1);
   if (!turn.live) return;
-  const double elapsed = ToSeconds(now - profile.iteration_started) + RemainingSeconds(state, lanes);
-  turn.key = elapsed / ToSeconds(profile.alone) / std::sqrt(std::max(share, 0.01));
+  turn.key = Key(state, job, lanes, now);
 }
 
-/// How long the busiest link takes for what the job still has to send in this iteration.
-double TurnsPolicy::RemainingSeconds(const FabricState& state, std::span<const std::uint32_t> lanes) {
+/// Projected slowdown of the iteration under way if the job went now, over the root of its link share: slowdowns in
+/// proportion to that root have the smallest mean on a full link. A little more for who is done soon.
+double TurnsPolicy::Key(const FabricState& state, const JobState& job, std::span<const std::uint32_t> lanes,
+                        Nanoseconds now) {
+  const double alone_s = ToSeconds(job.profile.alone);
+  const double left_s = TransferSeconds(state, lanes, &LaneState::bytes_left);
+  const double waiting_s = TransferSeconds(state, lanes, &LaneState::bytes_waiting);
+  const double late_s = LatenessSeconds(state, job, lanes, left_s, now);
+  const double share = std::max(BottleneckShare(state, job.profile), 0.01);
+  const double shortness = alone_s * alone_s / (std::max(left_s, kShortest_s) * std::max(waiting_s, kShortest_s));
+  return (1 + late_s / alone_s) / std::sqrt(share) * std::pow(shortness, options_.short_bias);
+}
+
+/// By how much the iteration would last longer than alone if the job went now.
+double TurnsPolicy::LatenessSeconds(const FabricState& state, const JobState& job, std::span<const std::uint32_t> lanes,
+                                    double left_s, Nanoseconds now) const {
+  double late_s = 0;
+  bool known = false;
+  for (const std::uint32_t i : lanes) {
+    const LaneState& lane = state.lanes[i];
+    if (!lane.active || !lane.due_known) continue;
+    known = true;
+    late_s = std::max(late_s, ToSeconds(now - lane.due) + lane.bytes_waiting / PathRate(state, lane));
+  }
+  if (known) return late_s;
+  const double elapsed_s = ToSeconds(now - job.profile.iteration_started);
+  return std::max(0.0, elapsed_s + left_s - ToSeconds(job.profile.alone));
+}
+
+/// How long the busiest link takes for what the lanes have, by one of their byte counts.
+double TurnsPolicy::TransferSeconds(const FabricState& state, std::span<const std::uint32_t> lanes,
+                                    double LaneState::*bytes) {
   double longest = 0;
   for (const std::uint32_t i : lanes) {
     for (const LinkIndex link : state.lanes[i].links) {
-      per_link_[link] += state.lanes[i].bytes_left;
+      per_link_[link] += state.lanes[i].*bytes;
       longest = std::max(longest, per_link_[link] / state.links[link].rate);
     }
   }

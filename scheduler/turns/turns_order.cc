@@ -14,6 +14,13 @@ bool EarlierThan(const JobState& a, const JobState& b) {
   return std::tuple(a.turn.arrival, a.id) < std::tuple(b.turn.arrival, b.id);
 }
 
+/// Order inside a level: who computes on meanwhile lets those pass who wait for their bytes; else first come, first
+/// served.
+bool BeforeAmongEquals(const JobState& a, const JobState& b) {
+  if (a.turn.overlapped != b.turn.overlapped) return b.turn.overlapped;
+  return EarlierThan(a, b);
+}
+
 /// True if `a` is to go before `b`, both the first of their levels.
 bool MoreUrgent(const JobState& a, const JobState& b) {
   if (a.turn.key != b.turn.key) return a.turn.key > b.turn.key;
@@ -71,6 +78,7 @@ bool TurnsPolicy::Beats(const JobState& challenger, const JobState& holder, Nano
   }
   // Among equals only a coflow that is under way already and older takes precedence: everywhere the same one goes
   // first, so that two jobs never hold a link each and wait for the other's.
+  if (a.overlapped != b.overlapped) return b.overlapped;
   return a.started && EarlierThan(challenger, holder);
 }
 
@@ -91,7 +99,7 @@ std::uint32_t TurnsPolicy::Select(const FabricState& state, Nanoseconds now, boo
       unknown = kNone;
     }
     std::uint32_t& head = job.turn.level < 0 ? unknown : heads[static_cast<std::size_t>(job.turn.level)];
-    if (head == kNone || EarlierThan(job, state.jobs[entries_[head].job])) head = e;
+    if (head == kNone || BeforeAmongEquals(job, state.jobs[entries_[head].job])) head = e;
   }
   std::uint32_t best = kNone;
   for (const std::uint32_t head : heads) {

@@ -1,0 +1,116 @@
+#include "agents/host/status_json.h"
+
+#include <fmt/format.h>
+
+#include <boost/json/src.hpp>
+#include <ctime>
+
+namespace weir::agents {
+namespace {
+
+namespace json = boost::json;
+
+double Milliseconds(Nanoseconds t) {
+  return static_cast<double>(t) / 1e6;
+}
+
+json::object LaneJson(const AgentEngine::Lane& lane) {
+  return {{"peer", lane.peer},
+          {"phase", PhaseName(lane.phase)},
+          {"gate", lane.written.hold ? "hold" : "go"},
+          {"rate", lane.rate},
+          {"pacing_rate", lane.written.pacing_rate},
+          {"managed", lane.directed && !lane.unmanaged},
+          {"sockets", lane.sample.sockets},
+          {"bytes_sent", lane.sample.accepted},
+          {"bytes_waiting", lane.sample.rest},
+          {"messages", lane.sample.messages},
+          {"held_ms", Milliseconds(lane.held.total)}};
+}
+
+json::object ProcessJson(const AgentEngine& engine, const AgentEngine::Process& process) {
+  json::array lanes;
+  for (const LaneId id : process.lanes) {
+    if (const AgentEngine::Lane* lane = engine.FindLane(id)) lanes.push_back(LaneJson(*lane));
+  }
+  const Profile& profile = process.learner.profile();
+  return {{"pid", process.info.pid},
+          {"job", process.info.job.name},
+          {"tenant", process.info.job.tenant},
+          {"class", process.info.job.job_class},
+          {"adopted", process.info.adopted},
+          {"profile", json::object{{"iteration", profile.iteration},
+                                   {"period_ms", Milliseconds(profile.period)},
+                                   {"alone_ms", Milliseconds(profile.alone)},
+                                   {"bytes", profile.bytes_total},
+                                   {"confidence", profile.confidence}}},
+          {"lanes", std::move(lanes)}};
+}
+
+double CpuSeconds() {
+  timespec used = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+std::string StatusJson(const AgentEngine& engine, const ShellCounters& counters) {
+  json::array processes;
+  for (const auto& [id, process] : engine.processes()) processes.push_back(ProcessJson(engine, process));
+  const EngineCounters& counted = engine.counters();
+  const json::object status = {{"version", WEIR_VERSION},
+                               {"coordinator_connected", engine.connected()},
+                               {"epoch", engine.epoch()},
+                               {"fallback", engine.in_fallback()},
+                               {"cpu_seconds", CpuSeconds()},
+                               {"processes", std::move(processes)},
+                               {"counters", json::object{{"starts", counted.starts},
+                                                         {"drains", counted.drains},
+                                                         {"lingers_saved", counted.lingers_saved},
+                                                         {"directives", counted.directives},
+                                                         {"directives_refused", counted.directives_refused},
+                                                         {"stale", counted.stale},
+                                                         {"garbage", counted.garbage},
+                                                         {"fallbacks", counted.fallbacks},
+                                                         {"messages_lost", counted.messages_lost},
+                                                         {"rings", counters.rings},
+                                                         {"looks", counters.looks},
+                                                         {"measures", counters.measures},
+                                                         {"attaches", counters.attaches},
+                                                         {"refused", counters.refused}}}};
+  return json::serialize(status);
+}
+
+std::string StatusTable(const std::string& status_json) {
+  boost::system::error_code error;
+  const json::value parsed = json::parse(status_json, error);
+  if (error || !parsed.is_object() || !parsed.as_object().contains("processes")) return {};
+  const json::object& status = parsed.as_object();
+  std::string text = fmt::format("coordinator {}, {}\n{:>8} {:20} {:18} {:10} {:5} {:>12} {:>14} {:>10}\n",
+                                 status.at("coordinator_connected").as_bool() ? "connected" : "not connected",
+                                 status.at("fallback").as_bool() ? "local fallback" : "managed", "pid", "job", "peer",
+                                 "phase", "gate", "rate B/s", "bytes sent", "held ms");
+  for (const json::value& process : status.at("processes").as_array()) {
+    const json::object& p = process.as_object();
+    for (const json::value& lane : p.at("lanes").as_array()) {
+      const json::object& l = lane.as_object();
+      text += fmt::format("{:>8} {:20} {:18} {:10} {:5} {:>12.0f} {:>14} {:>10.1f}\n", p.at("pid").to_number<long>(),
+                          p.at("job").as_string().c_str(), l.at("peer").as_string().c_str(),
+                          l.at("phase").as_string().c_str(), l.at("gate").as_string().c_str(),
+                          l.at("rate").to_number<double>(), l.at("bytes_sent").to_number<std::uint64_t>(),
+                          l.at("held_ms").to_number<double>());
+    }
+  }
+  return text;
+}
+
+std::string RequestOperation(const std::string& line) {
+  boost::system::error_code error;
+  const json::value parsed = json::parse(line, error);
+  if (error || !parsed.is_object()) return {};
+  const json::value* operation = parsed.as_object().if_contains("op");
+  return operation != nullptr && operation->is_string() ? std::string(operation->as_string()) : std::string();
+}
+
+}  // namespace weir::agents

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "agents/host/engine.h"
+
+namespace weir::agents {
+
+/// Counted by the shell; for people.
+struct ShellCounters {
+  std::uint64_t rings = 0;
+  std::uint64_t looks = 0;
+  std::uint64_t measures = 0;
+  std::uint64_t attaches = 0;
+  std::uint64_t refused = 0;
+};
+
+/// What `weir-agent status --output json` prints; docs/agent.md describes every key.
+std::string StatusJson(const AgentEngine& engine, const ShellCounters& counters);
+/// The same for people, from that JSON. Empty if it is not such JSON.
+std::string StatusTable(const std::string& status_json);
+/// The "op" of one request line of the command line tools; empty if there is none.
+std::string RequestOperation(const std::string& line);
+
+}  // namespace weir::agents
