@@ -8,8 +8,10 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +25,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -288,6 +291,133 @@ void Handed(int port, size_t bytes) {
   std::printf("child=%d\n", status);
 }
 
+/// A large write of a held, registered socket, so that its readiness is masked. Returns once it was refused.
+void GetRefused(int fd, const std::vector<char>& data) {
+  while (send(fd, data.data(), data.size(), 0) >= 0) usleep(1000);
+  if (errno != EAGAIN) Fail("refused send");
+}
+
+/// A child that borrows our memory closes what it does not need, as launchers of programs do; the socket must still be
+/// let go.
+void VforkCloses(int port, size_t bytes) {
+  const int fd = Connect(port, O_NONBLOCK);
+  const int set = epoll_create1(0);
+  epoll_event event = {};
+  event.events = EPOLLOUT;
+  epoll_ctl(set, EPOLL_CTL_ADD, fd, &event);
+  const std::vector<char> data = Pattern(bytes);
+  GetRefused(fd, data);
+  const pid_t child = vfork();
+  if (child == 0) {
+    close(fd);
+    close(set);
+    _exit(0);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  std::printf("refused=1\n");
+  std::fflush(stdout);
+  if (epoll_wait(set, &event, 1, 20000) != 1) Fail("epoll_wait");
+  std::printf("let_go=1\n");
+}
+
+/// A child, made past libc's fork, waits for a socket that its parent was refused: it is not held.
+void CloneWaits(int port, size_t bytes) {
+  const int fd = Connect(port, O_NONBLOCK);
+  GetRefused(fd, Pattern(bytes));
+  const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+  if (child == 0) {
+    pollfd entry = {fd, POLLOUT, 0};
+    _exit(poll(&entry, 1, 2000) == 1 ? 0 : 1);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  std::printf("child=%d\n", status);
+}
+
+/// Threads are cancelled in the middle of a blocking write; the descriptor goes on to be usable.
+void Cancel(int port, size_t bytes) {
+  const int fd = Connect(port);
+  const std::vector<char> data = Pattern(bytes);
+  for (int i = 0; i < 20; ++i) {
+    std::pair<int, const std::vector<char>*> job{fd, &data};
+    pthread_t thread;
+    const auto run = [](void* argument) -> void* {
+      const auto* work = static_cast<std::pair<int, const std::vector<char>*>*>(argument);
+      for (;;) [[maybe_unused]] const ssize_t sent = write(work->first, work->second->data(), work->second->size());
+    };
+    if (pthread_create(&thread, nullptr, run, &job) != 0) Fail("pthread_create");
+    usleep(2000);
+    pthread_cancel(thread);
+    void* result = nullptr;
+    pthread_join(thread, &result);
+    if (result != PTHREAD_CANCELED) Fail("cancel");
+  }
+  SendBlocking(fd, data);
+  std::printf("cancelled=20\n");
+}
+
+/// A handler that writes interrupts everything else that happens, for a second.
+void SignalStorm(int port, size_t bytes) {
+  static int side = -1;
+  side = Connect(port, O_NONBLOCK);
+  static const std::vector<char> large = Pattern(20000);
+  struct sigaction action = {};
+  action.sa_handler = [](int) {
+    const int saved = errno;
+    [[maybe_unused]] const ssize_t sent = write(side, large.data(), large.size());
+    errno = saved;
+  };
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &action, nullptr);
+  const itimerval often = {{0, 200}, {0, 200}};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  for (int i = 0; i < 200; ++i) {
+    const int fd = Connect(port, O_NONBLOCK);
+    const int set = epoll_create1(0);
+    epoll_event event = {};
+    event.events = EPOLLOUT;
+    epoll_ctl(set, EPOLL_CTL_ADD, fd, &event);
+    SendAll(fd, Pattern(bytes), [&] { epoll_wait(set, &event, 1, 100); });
+    close(fd);
+    close(set);
+  }
+  const itimerval never = {};
+  setitimer(ITIMER_REAL, &never, nullptr);
+  std::printf("rounds=200\n");
+}
+
+/// Standard error is closed and its number becomes a socket: only what the program writes may go out there.
+void SocketAsStandardError(int port, size_t bytes) {
+  close(STDERR_FILENO);
+  const int fd = Connect(port);
+  if (fd != STDERR_FILENO) Fail("number");
+  SendBlocking(fd, Pattern(bytes));
+  std::printf("sent=1\n");
+}
+
+/// Names its job only when it runs.
+void LateJob(int port, size_t bytes) {
+  setenv("MASTER_ADDR", "10.0.0.1", 1);
+  setenv("MASTER_PORT", "29500", 1);
+  SendBlocking(Connect(port), Pattern(bytes));
+}
+
+/// The whole of a file of `bytes`, asking for more than there is.
+void SendFile(int port, size_t bytes) {
+  const int fd = Connect(port);
+  char name[] = "/tmp/weir-driver-XXXXXX";
+  const int file = mkstemp(name);
+  unlink(name);
+  const std::vector<char> data = Pattern(bytes);
+  if (write(file, data.data(), data.size()) != static_cast<ssize_t>(data.size())) Fail("file");
+  off_t offset = 0;
+  while (offset < static_cast<off_t>(bytes)) {
+    if (sendfile(fd, file, &offset, 1 << 30) <= 0) Fail("sendfile");
+  }
+  std::printf("sent=1\n");
+}
+
 /// Prints the socket's pacing rate before, while the test has set one, and after.
 void Options(int port, size_t bytes) {
   const int fd = Connect(port);
@@ -331,6 +461,13 @@ int main(int argc, char** argv) {
       {"short", [&] { Short(port, bytes); }},
       {"threads", [&] { Threads(port, bytes); }},
       {"handed", [&] { Handed(port, bytes); }},
+      {"vfork-closes", [&] { VforkCloses(port, bytes); }},
+      {"clone-waits", [&] { CloneWaits(port, bytes); }},
+      {"cancel", [&] { Cancel(port, bytes); }},
+      {"signal-storm", [&] { SignalStorm(port, bytes); }},
+      {"socket-as-stderr", [&] { SocketAsStandardError(port, bytes); }},
+      {"late-job", [&] { LateJob(port, bytes); }},
+      {"sendfile", [&] { SendFile(port, bytes); }},
       {"options", [&] { Options(port, bytes); }},
   };
   const auto found = modes.find(mode);

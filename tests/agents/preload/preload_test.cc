@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "agents/client/attachment.h"
 #include "tests/agents/preload/fake_agent.h"
@@ -263,6 +265,85 @@ TEST_F(PreloadTest, EightThreadsSendAtOnce) {
 TEST_F(PreloadTest, SocketHandedToAnotherProcessIsKnownThere) {
   RunFreely("handed", kMegabyte, 2);
   EXPECT_EQ(agent_.attached(), 2u);
+}
+
+TEST_F(PreloadTest, WhatAVforkChildClosesIsNotForgotten) {
+  Child child(Command("vfork-closes", kMegabyte), Environment(agent_.socket_path()));
+  ASSERT_TRUE(WaitFor([&] { return agent_.attached() == 1; }));
+  agent_.SetGate(0, 0, GateState::kHold, std::int64_t{20} * 1'000'000'000);
+  ASSERT_TRUE(WaitFor([&] { return agent_.segment()->lanes[0].writes_held > 0; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(child.Running());
+  agent_.SetGate(0, 0, GateState::kGo);
+  EXPECT_EQ(child.Wait(5), 0) << child.output();
+  EXPECT_EQ(Value(child.output(), "let_go"), 1) << child.output();
+}
+
+TEST_F(PreloadTest, ChildOfARawCloneIsNotHeldByItsParentsGate) {
+  Child child(Command("clone-waits", 100'000), Environment(agent_.socket_path()));
+  ASSERT_TRUE(WaitFor([&] { return agent_.attached() == 1; }));
+  agent_.SetGate(0, 0, GateState::kHold, std::int64_t{20} * 1'000'000'000);
+  EXPECT_EQ(child.Wait(5), 0) << child.output();
+  EXPECT_EQ(Value(child.output(), "child"), 0) << child.output();
+}
+
+TEST_F(PreloadTest, ThreadsCancelledInAWriteDoNoHarm) {
+  Child child(Command("cancel", 4 * kMegabyte), Environment(agent_.socket_path()));
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+  EXPECT_EQ(Value(child.output(), "cancelled"), 20);
+}
+
+TEST_F(PreloadTest, SignalHandlersThatWriteNeverDeadlock) {
+  Child child(Command("signal-storm", 100'000), Environment(agent_.socket_path()));
+  ASSERT_TRUE(WaitFor([&] { return agent_.attached() == 1; }));
+  for (int i = 0; child.Running() && i < 10000; ++i) {
+    agent_.SetGate(0, 0, i % 2 == 0 ? GateState::kHold : GateState::kGo);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  agent_.SetGate(0, 0, GateState::kGo);
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+  EXPECT_EQ(Value(child.output(), "rounds"), 200);
+}
+
+TEST_F(PreloadTest, WordsOfOursNeverEndUpInASocket) {
+  auto environment = Environment(agent_.socket_path());
+  environment.push_back("WEIR_LOG=debug");
+  Child child(Command("socket-as-stderr", kMegabyte), environment);
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+  EXPECT_TRUE(WaitFor([&] { return sink_.connections_closed() == 1; }));
+  EXPECT_EQ(sink_.checksum(), PatternChecksum(kMegabyte));
+}
+
+TEST_F(PreloadTest, JobNamedByTheProgramItselfIsFound) {
+  auto environment = Environment(agent_.socket_path());
+  std::erase(environment, "WEIR_JOB=test");
+  Child child(Command("late-job", kMegabyte), environment);
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+  ASSERT_EQ(agent_.attached(), 1u);
+  EXPECT_STREQ(agent_.request().job, "10.0.0.1:29500");
+}
+
+TEST_F(PreloadTest, ProgramWithoutAJobIsLeftAlone) {
+  auto environment = Environment(agent_.socket_path());
+  std::erase(environment, "WEIR_JOB=test");
+  Child child(Command("blocking", kMegabyte), environment);
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+  EXPECT_EQ(agent_.attached(), 0u);
+}
+
+TEST_F(PreloadTest, LoopbackIsLeftAloneUnlessAskedFor) {
+  auto environment = Environment(agent_.socket_path());
+  std::erase(environment, "WEIR_MANAGE_LOOPBACK=1");
+  Child child(Command("blocking", kMegabyte), environment);
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+  EXPECT_EQ(agent_.attached(), 0u);
+}
+
+TEST_F(PreloadTest, EndOfAFileLeavesNoRest) {
+  RunFreely("sendfile", 3 * kMegabyte, 1);
+  ASSERT_EQ(agent_.attached(), 1u);
+  EXPECT_EQ(agent_.segment()->lanes[0].sockets_with_rest, 0u);
+  EXPECT_EQ(agent_.segment()->lanes[0].bytes_accepted, 3 * kMegabyte);
 }
 
 }  // namespace
