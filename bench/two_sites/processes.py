@@ -143,7 +143,7 @@ class WeirStack:
 
     def start_agent(self, host, wait=True):
         argv = [self._binaries["weir-agent"], "--host", host, "--coordinator", self.agents_at,
-                "--socket", self.socket(host), "--adopt-dir", os.path.join(self.run_dir, f"adopt-{host}")]
+                "--socket", self.socket(host)]
         self.agents[host] = start(self.fabric.namespace(host), argv, os.path.join(self.run_dir, host))
         if wait:
             self._wait_for_line(host, self.agents[host], r"ready socket=(\S+)")
