@@ -210,6 +210,15 @@ TEST(WireVersion1, FieldsOfALaterVersionAreSkipped) {
   EXPECT_EQ(read.hello().host(), "d0h0");
 }
 
+TEST(WireVersion1, TextThatIsNoUtf8IsRefusedWithoutALineInTheLog) {
+  std::string frame;
+  AppendFrame("\x0a\x04\x12\x02\xff\xff", &frame);  // A Hello whose host is two bytes 0xff.
+  AgentMessage read;
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(read.ParseFromString(std::string(NextFrame(frame).value().payload)));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(WireVersion1, KindOfALaterVersionIsSeenAsUnknown) {
   AgentMessage read;
   ASSERT_TRUE(read.ParseFromString("\xfa\x3e\x03xyz"));
