@@ -1,4 +1,5 @@
 """From the lines that jobs print to periods, slowdowns and shares. Pure arithmetic, no IO."""
+import math
 import statistics
 
 from two_sites.errors import ExperimentError
@@ -6,7 +7,7 @@ from two_sites.errors import ExperimentError
 
 def percentile(values, share):
     ordered = sorted(values)
-    return ordered[int(share * (len(ordered) - 1))]
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def summary(periods_ms):

@@ -50,14 +50,14 @@ def _headline(document):
     schemes, plain = document["schemes"], _best_plain(document)
     jobs = len(document["mix"]["jobs"])
     if "weir" in schemes and plain:
-        gain = schemes[plain]["mean_slowdown"] / schemes["weir"]["mean_slowdown"] - 1
-        text = (f"{jobs} training jobs on one link: iterations are {100 * abs(gain):.0f} % "
-                f"{'faster' if gain >= 0 else 'slower'} with Weir")
+        change = 1 - schemes["weir"]["mean_slowdown"] / schemes[plain]["mean_slowdown"]
+        text = (f"{jobs} training jobs on one link: iterations take {100 * abs(change):.0f} % "
+                f"{'less' if change >= 0 else 'more'} time with Weir")
     else:
         text = f"{jobs} training jobs on one link: what sharing it costs"
     return (f"<h1>{escape(text)}</h1><p class='dim'>{escape(document['mix']['about'])} "
-            f"Mix <code>{escape(document['mix']['name'])}</code>, {document['settings']['runs']} runs of "
-            f"{document['settings']['seconds']:g} s a scheme, taken {escape(document['taken'][:16].replace('T', ' '))} UTC.</p>")
+            f"Mix <code>{escape(document['mix']['name'])}</code>, runs of {document['settings']['seconds']:g} s a scheme: "
+            f"{document['settings']['runs']}, taken {escape(document['taken'][:16].replace('T', ' '))} UTC.</p>")
 
 
 def _cards(document):

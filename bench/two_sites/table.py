@@ -22,10 +22,10 @@ def render(document):
     lines += ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows]
     if limit["equal_slowdown"] > limit["mean_slowdown"] + 0.001:
         lines.append(f"(with all jobs slowed alike, {limit['equal_slowdown']:.3f} would be the best)")
-    for name in names:
-        cost = document["alone"][name].get("weir_overhead")
-        if cost is not None:
-            lines.append(f"{name} alone under Weir: {100 * cost:+.1f} % against alone without it")
+    costs = [f"{n} {100 * document['alone'][n]['weir_overhead']:+.1f} %" for n in names
+             if "weir_overhead" in document["alone"][n]]
+    if costs:
+        lines.append(f"Alone under Weir, against alone without it: {', '.join(costs)}")
     lines.append(_verdict(document))
     load = document["machine"]
     lines += ["", f"Machine: {load['cores']} cores {load['cpu']}, busy {100 * load['busy']:.0f} %, "
@@ -40,6 +40,6 @@ def _verdict(document):
     if "weir" not in schemes or not plain:
         return None
     best = min(plain, key=plain.get)
-    gain = plain[best] / schemes["weir"]["mean_slowdown"] - 1
-    word = "faster" if gain >= 0 else "SLOWER"
-    return f"Iterations under Weir are {100 * abs(gain):.1f} % {word} on average than under {best}, the better plain TCP."
+    change = 1 - schemes["weir"]["mean_slowdown"] / plain[best]
+    return (f"Iterations under Weir take {100 * abs(change):.1f} % {'less' if change >= 0 else 'MORE'} time on average than under "
+            f"{best}, the better plain TCP.")
