@@ -11,13 +11,13 @@ void RingIfWanted(std::atomic<std::uint32_t>& wanted) noexcept {
 void BeginMessage(FdEntry* entry, client::Segment* segment, std::size_t bytes, bool held, std::int64_t now) noexcept {
   entry->message = segment->header.messages_begun.fetch_add(1);
   client::MessageEntry& message = segment->messages[entry->message % client::kMessageRingSize];
+  // Whoever sees a new field also sees that the old ticket is gone.
   message.ticket.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  message.time.store(now, std::memory_order_relaxed);
-  message.accepted.store(0, std::memory_order_relaxed);
-  message.bytes.store(bytes, std::memory_order_relaxed);
-  message.socket.store(entry->slot, std::memory_order_relaxed);
-  message.held.store(held ? 1 : 0, std::memory_order_relaxed);
+  message.time.store(now, std::memory_order_release);
+  message.accepted.store(0, std::memory_order_release);
+  message.bytes.store(bytes, std::memory_order_release);
+  message.socket.store(entry->slot, std::memory_order_release);
+  message.held.store(held ? 1 : 0, std::memory_order_release);
   message.ticket.store(entry->message + 1, std::memory_order_release);
   segment->lanes[entry->lane].messages.fetch_add(1, std::memory_order_relaxed);
 }

@@ -22,10 +22,9 @@ struct Directive {
 bool ReadDirective(const client::LaneSlot& lane, Directive* out) noexcept {
   for (int i = 0; i < kReadTries; ++i) {
     const std::uint32_t before = lane.sequence.load(std::memory_order_acquire);
-    out->pacing_rate = lane.directive.pacing_rate.load(std::memory_order_relaxed);
-    out->notsent_lowat = lane.directive.notsent_lowat.load(std::memory_order_relaxed);
-    out->marks = lane.directive.marks.load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
+    out->pacing_rate = lane.directive.pacing_rate.load(std::memory_order_acquire);
+    out->notsent_lowat = lane.directive.notsent_lowat.load(std::memory_order_acquire);
+    out->marks = lane.directive.marks.load(std::memory_order_acquire);
     if (before % 2 == 0 && lane.sequence.load(std::memory_order_relaxed) == before) return true;
   }
   return false;

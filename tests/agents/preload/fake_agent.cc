@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "agents/client/attachment.h"
 #include "coflow/check.h"
@@ -100,6 +101,10 @@ void FakeAgent::Answer(int connection) {
   segment->header.version_major = client::kSegmentVersionMajor;
   segment->header.size = sizeof(client::Segment);
   segment->header.heartbeat = NowNs();
+  for (client::LaneSlot& lane : segment->lanes) {
+    lane.hold_until = NowNs() + 60'000'000'000;
+    lane.gate = static_cast<std::uint32_t>(first_gate_.load());
+  }
   client::AttachReply reply = {};
   reply.magic = client::kSegmentMagic;
   reply.version_major = client::kSegmentVersionMajor;
@@ -190,39 +195,48 @@ Sink::Sink() {
              listen(listener_, 512) == 0);
   WEIR_CHECK(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length) == 0);
   port_ = ntohs(address.sin_port);
-  acceptor_ = std::thread([this] { Accept(); });
+  server_ = std::thread([this] { Serve(); });
 }
 
 Sink::~Sink() {
   running_ = false;
-  acceptor_.join();
-  for (std::thread& reader : readers_) reader.join();
+  server_.join();
+  for (const Connection& connection : connections_) close(connection.fd);
   close(listener_);
 }
 
-void Sink::Accept() {
+void Sink::Serve() {
+  buffer_.resize(1 << 16);
+  std::vector<pollfd> waiting;
   while (running_) {
-    if (!Readable(listener_, 50)) continue;
-    const int connection = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (connection < 0) continue;
-    const std::lock_guard lock(mutex_);
-    readers_.emplace_back([this, connection] { Read(connection); });
+    waiting.assign(1, {listener_, POLLIN, 0});
+    for (const Connection& connection : connections_) waiting.push_back({connection.fd, POLLIN, 0});
+    if (poll(waiting.data(), waiting.size(), 50) <= 0) continue;
+    std::vector<Connection> open;
+    for (std::size_t i = 0; i < connections_.size(); ++i) {
+      if (waiting[i + 1].revents == 0 || Read(&connections_[i])) open.push_back(connections_[i]);
+    }
+    connections_ = std::move(open);
+    if (waiting[0].revents == 0) continue;
+    const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd >= 0) connections_.push_back({fd, 14695981039346656037u});
   }
 }
 
-void Sink::Read(int connection) {
-  std::vector<unsigned char> buffer(1 << 16);
-  std::uint64_t hash = 14695981039346656037u;
-  while (running_) {
-    if (!Readable(connection, 50)) continue;
-    const ssize_t got = recv(connection, buffer.data(), buffer.size(), 0);
-    if (got <= 0) break;
-    for (ssize_t i = 0; i < got; ++i) hash = (hash ^ buffer[static_cast<std::size_t>(i)]) * 1099511628211u;
-    bytes_ += static_cast<std::uint64_t>(got);
+bool Sink::Read(Connection* connection) {
+  const ssize_t got = recv(connection->fd, buffer_.data(), buffer_.size(), 0);
+  for (ssize_t i = 0; i < got; ++i) {
+    connection->hash =
+        (connection->hash ^ static_cast<unsigned char>(buffer_[static_cast<std::size_t>(i)])) * 1099511628211u;
   }
-  close(connection);
-  checksum_ += hash;
+  if (got > 0) {
+    bytes_ += static_cast<std::uint64_t>(got);
+    return true;
+  }
+  close(connection->fd);
+  checksum_ += connection->hash;
   ++closed_;
+  return false;
 }
 
 Child::Child(const std::vector<std::string>& command, const std::vector<std::string>& environment) {

@@ -28,6 +28,8 @@ class FakeAgent {
   client::Segment* segment(std::size_t n = 0) const;
   const client::AttachRequest& request(std::size_t n = 0) const;
 
+  /// What every gate of a process that attaches from now on is at first; such a hold lasts a minute.
+  void SetFirstGate(client::GateState gate) { first_gate_ = gate; }
   void SetGate(std::size_t process, std::uint32_t lane, client::GateState gate,
                std::int64_t hold_for_ns = client::kHoldMax_ns);
   void SetPacing(std::size_t process, std::uint32_t lane, std::uint64_t rate, std::uint32_t lowat);
@@ -53,6 +55,7 @@ class FakeAgent {
   int doorbell_fd_ = -1;
   std::atomic<bool> running_{true};
   std::atomic<bool> beating_{true};
+  std::atomic<client::GateState> first_gate_{client::GateState::kGo};
   mutable std::mutex mutex_;
   std::vector<Process> processes_;
   std::thread server_;
@@ -76,17 +79,22 @@ class Sink {
   std::uint64_t connections_closed() const { return closed_; }
 
  private:
-  void Accept();
-  void Read(int connection);
+  struct Connection {
+    int fd;
+    std::uint64_t hash;
+  };
+  void Serve();
+  /// False once the connection has ended.
+  bool Read(Connection* connection);
   int listener_ = -1;
   int port_ = 0;
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint64_t> checksum_{0};
   std::atomic<std::uint64_t> closed_{0};
   std::atomic<bool> running_{true};
-  std::mutex mutex_;
-  std::vector<std::thread> readers_;
-  std::thread acceptor_;
+  std::vector<Connection> connections_;  // The server's thread only.
+  std::vector<char> buffer_;
+  std::thread server_;
 };
 
 /// A program run under the preload library, with what it printed.

@@ -38,6 +38,7 @@ class PreloadTest : public ::testing::Test {
             "WEIR_TENANT=tests",
             "WEIR_CLASS=guaranteed",
             "WEIR_MANAGE_LOOPBACK=1",
+            "ASAN_OPTIONS=verify_asan_link_order=0",  // When built with it: its runtime need not come first.
             "WEIR_LOG=off"};
   }
   std::vector<std::string> Command(const std::string& mode, std::size_t bytes) const {
@@ -49,17 +50,20 @@ class PreloadTest : public ::testing::Test {
     EXPECT_EQ(child.Wait(seconds), 0) << child.output();
     EXPECT_TRUE(WaitFor([&] { return sink_.bytes() == times * bytes; })) << sink_.bytes();
   }
-  /// Runs `mode` while the gate closes as soon as the process is attached and opens after `hold_ms`.
+  /// Starts `mode` with its first data write held, and waits for that.
+  void StartHeld(Child* child) {
+    ASSERT_TRUE(WaitFor([&] { return agent_.attached() == 1 && agent_.segment()->lanes[0].writes_held > 0; }))
+        << child->output();
+  }
+  /// Runs `mode`, held from its first data write on and let go after `hold_ms`.
   std::string RunHeld(const std::string& mode, std::size_t bytes, int hold_ms) {
+    agent_.SetFirstGate(GateState::kHold);
     Child child(Command(mode, bytes), Environment(agent_.socket_path()));
-    EXPECT_TRUE(WaitFor([&] { return agent_.attached() == 1; }));
-    agent_.SetGate(0, 0, GateState::kHold, std::int64_t{10} * 1'000'000'000);
+    StartHeld(&child);
     const client::LaneSlot& lane = agent_.segment()->lanes[0];
-    EXPECT_TRUE(WaitFor([&] { return lane.writes_held > 0; }));
-    const std::uint64_t accepted = lane.bytes_accepted;
     const std::int64_t until = NowNs() + std::int64_t{hold_ms} * 1'000'000;
     EXPECT_TRUE(WaitFor([&] { return NowNs() > until; }));
-    EXPECT_EQ(lane.bytes_accepted, accepted) << "bytes left while held";
+    EXPECT_EQ(lane.bytes_accepted, 0u) << "bytes left while held";
     EXPECT_TRUE(child.Running());
     agent_.SetGate(0, 0, GateState::kGo);
     EXPECT_EQ(child.Wait(), 0) << child.output();
@@ -82,30 +86,30 @@ class PreloadTest : public ::testing::Test {
 constexpr long kTriesOfALoopThatWaits = 3000;
 
 TEST_F(PreloadTest, LevelTriggeredEpollIsHeldWithoutSpinningAndGoesOn) {
-  EXPECT_LT(Value(RunHeld("epoll", 200 * kMegabyte, 400), "waits"), kTriesOfALoopThatWaits * 10);
+  EXPECT_LT(Value(RunHeld("epoll", 8 * kMegabyte, 400), "waits"), kTriesOfALoopThatWaits);
 }
 TEST_F(PreloadTest, EdgeTriggeredEpollIsHeldAndGoesOn) {
-  RunHeld("epoll-edge", 200 * kMegabyte, 200);
+  RunHeld("epoll-edge", 8 * kMegabyte, 200);
 }
 TEST_F(PreloadTest, OneShotEpollIsHeldAndSlowedDownInsteadOfSpinning) {
-  RunHeld("epoll-oneshot", 200 * kMegabyte, 200);
+  RunHeld("epoll-oneshot", 8 * kMegabyte, 200);
 }
 TEST_F(PreloadTest, MappedIpv4IsHeldAndGoesOn) {
-  RunHeld("epoll-mapped", 200 * kMegabyte, 200);
+  RunHeld("epoll-mapped", 8 * kMegabyte, 200);
 }
 TEST_F(PreloadTest, PollIsHeldAndGoesOn) {
-  RunHeld("poll", 200 * kMegabyte, 200);
+  RunHeld("poll", 8 * kMegabyte, 200);
 }
 TEST_F(PreloadTest, SelectIsHeldAndGoesOn) {
-  RunHeld("select", 200 * kMegabyte, 200);
+  RunHeld("select", 8 * kMegabyte, 200);
 }
 TEST_F(PreloadTest, LoopThatDoesNotWaitIsSlowedDown) {
-  RunHeld("spin", 200 * kMegabyte, 200);
+  RunHeld("spin", 8 * kMegabyte, 200);
   EXPECT_LT(agent_.segment()->lanes[0].writes_held, 2000u);
 }
 
 TEST_F(PreloadTest, LevelTriggeredLoopIsRefusedOnlyOnceAHold) {
-  RunHeld("epoll", 200 * kMegabyte, 400);
+  RunHeld("epoll", 8 * kMegabyte, 400);
   EXPECT_LE(agent_.segment()->lanes[0].writes_held, 3u);
 }
 
@@ -135,33 +139,30 @@ TEST_F(PreloadTest, SignalLetsAHeldBlockingWriterThrough) {
 }
 
 TEST_F(PreloadTest, FrozenAgentOpensTheGateWithinHalfASecond) {
-  Child child(Command("epoll", 200 * kMegabyte), Environment(agent_.socket_path()));
-  ASSERT_TRUE(WaitFor([&] { return agent_.attached() == 1; }));
-  agent_.SetGate(0, 0, GateState::kHold, std::int64_t{60} * 1'000'000'000);
-  const client::LaneSlot& lane = agent_.segment()->lanes[0];
-  ASSERT_TRUE(WaitFor([&] { return lane.writes_held > 0; }));
-  const std::uint64_t accepted = sink_.bytes();
+  agent_.SetFirstGate(GateState::kHold);
+  Child child(Command("epoll", 8 * kMegabyte), Environment(agent_.socket_path()));
+  StartHeld(&child);
   agent_.Freeze();
   const std::int64_t frozen = NowNs();
-  ASSERT_TRUE(WaitFor([&] { return sink_.bytes() > accepted + kMegabyte; }));
+  ASSERT_TRUE(WaitFor([&] { return sink_.bytes() > kMegabyte; }));
   EXPECT_LT(NowNs() - frozen, std::int64_t{1'000'000'000});  // 500 ms promised; the rest is a loaded machine's.
   EXPECT_EQ(child.Wait(), 0);
 }
 
 TEST_F(PreloadTest, ReleasedSegmentOpensTheGateAndTheProcessAttachesAgain) {
-  Child child(Command("epoll", 400 * kMegabyte), Environment(agent_.socket_path()));
-  ASSERT_TRUE(WaitFor([&] { return agent_.attached() == 1; }));
-  agent_.SetGate(0, 0, GateState::kHold, std::int64_t{60} * 1'000'000'000);
-  ASSERT_TRUE(WaitFor([&] { return agent_.segment()->lanes[0].writes_held > 0; }));
+  agent_.SetFirstGate(GateState::kHold);
+  Child child(Command("epoll", 8 * kMegabyte), Environment(agent_.socket_path()));
+  StartHeld(&child);
   agent_.Release(0);
   EXPECT_EQ(child.Wait(), 0);
   EXPECT_EQ(agent_.segment()->header.detached, 1u);
 }
 
 TEST_F(PreloadTest, HoldEndsByItselfWhenItIsNotRenewed) {
-  Child child(Command("epoll", 200 * kMegabyte), Environment(agent_.socket_path()));
-  ASSERT_TRUE(WaitFor([&] { return agent_.attached() == 1; }));
-  agent_.SetGate(0, 0, GateState::kHold, std::int64_t{300'000'000});
+  agent_.SetFirstGate(GateState::kHold);
+  Child child(Command("epoll", 8 * kMegabyte), Environment(agent_.socket_path()));
+  StartHeld(&child);
+  agent_.SetGate(0, 0, GateState::kHold, 300'000'000);
   EXPECT_EQ(child.Wait(), 0);
   EXPECT_GT(agent_.segment()->lanes[0].writes_held, 0u);
 }
@@ -199,7 +200,7 @@ TEST_F(PreloadTest, CountersAndMessagesAddUp) {
 }
 
 TEST_F(PreloadTest, FlippingGatesNeverLoseOrReorderBytes) {
-  Child child(Command("epoll", 300 * kMegabyte), Environment(agent_.socket_path()));
+  Child child(Command("epoll", 64 * kMegabyte), Environment(agent_.socket_path()));
   ASSERT_TRUE(WaitFor([&] { return agent_.attached() == 1; }));
   for (int i = 0; child.Running() && i < 20000; ++i) {
     agent_.SetGate(0, 0, i % 2 == 0 ? GateState::kHold : GateState::kGo);
@@ -208,8 +209,8 @@ TEST_F(PreloadTest, FlippingGatesNeverLoseOrReorderBytes) {
   agent_.SetGate(0, 0, GateState::kGo);
   EXPECT_EQ(child.Wait(), 0) << child.output();
   ASSERT_TRUE(WaitFor([&] { return sink_.connections_closed() == 1; }));
-  EXPECT_EQ(sink_.bytes(), 300 * kMegabyte);
-  EXPECT_EQ(sink_.checksum(), PatternChecksum(300 * kMegabyte));
+  EXPECT_EQ(sink_.bytes(), 64 * kMegabyte);
+  EXPECT_EQ(sink_.checksum(), PatternChecksum(64 * kMegabyte));
 }
 
 TEST_F(PreloadTest, WithoutAnAgentNothingChanges) {
