@@ -38,7 +38,8 @@ Result<std::string> ReadText(const char (&field)[N], const char* name) {
     const auto byte = static_cast<unsigned char>(c);
     return byte < 0x20 || byte == 0x7f;
   });
-  if (!printable) return Error(StatusCode::kInvalidArgument, std::string(name) + " has characters that cannot be shown");
+  if (!printable)
+    return Error(StatusCode::kInvalidArgument, std::string(name) + " has characters that cannot be shown");
   return text;
 }
 
@@ -47,7 +48,8 @@ Status ClearStaleSocket(const std::string& path) {
   struct stat info;
   if (lstat(path.c_str(), &info) != 0) return Status::Ok();
   if (!S_ISSOCK(info.st_mode)) {
-    return Status(StatusCode::kAlreadyExists, path + " exists and is not a socket; remove it or choose another --socket");
+    return Status(StatusCode::kAlreadyExists,
+                  path + " exists and is not a socket; remove it or choose another --socket");
   }
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
@@ -55,7 +57,8 @@ Status ClearStaleSocket(const std::string& path) {
   std::memcpy(address.sun_path, path.c_str(), path.size());
   const bool served = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
   close(fd);
-  if (served) return Status(StatusCode::kAlreadyExists, "another agent serves " + path + "; stop it or choose another --socket");
+  if (served)
+    return Status(StatusCode::kAlreadyExists, "another agent serves " + path + "; stop it or choose another --socket");
   unlink(path.c_str());
   return Status::Ok();
 }

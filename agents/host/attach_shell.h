@@ -22,8 +22,8 @@ struct PeerCredentials {
 };
 
 /// The agent's front door: one Unix stream socket for training processes (binary AttachRequest) and for the command
-/// line (one line of JSON each way); the first byte tells which. Nobody can keep it busy: at most kPendingMax peers at a
-/// time, each with kPatience to say what it wants.
+/// line (one line of JSON each way); the first byte tells which. Nobody can keep it busy: at most kPendingMax peers at
+/// a time, each with kPatience to say what it wants.
 ///
 /// Owned by AgentShell. Thread: the loop's; handlers run there and must not block.
 class AttachServer {

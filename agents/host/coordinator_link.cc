@@ -26,7 +26,8 @@ using boost::system::error_code;
 Result<std::pair<std::string, std::string>> SplitAddress(const std::string& address) {
   const std::size_t colon = address.rfind(':');
   const auto wrong = [&] {
-    return Error(StatusCode::kInvalidArgument, "'" + address + "' is not HOST:PORT or [V6]:PORT, such as 10.0.0.1:7400");
+    return Error(StatusCode::kInvalidArgument,
+                 "'" + address + "' is not HOST:PORT or [V6]:PORT, such as 10.0.0.1:7400");
   };
   if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) return wrong();
   std::string host = address.substr(0, colon);
@@ -83,15 +84,16 @@ void CoordinatorLink::Impl::Connect() {
   timer.async_wait([self, number](error_code error) {
     if (!error && self->Current(number) && self->state == State::kConnecting) self->Drop("no answer within 2 s");
   });
-  resolver.async_resolve(parts->first, parts->second, [self, number](error_code error, tcp::resolver::results_type ends) {
-    if (!self->Current(number)) return;
-    if (error) return self->Drop(error.message());
-    asio::async_connect(self->socket, ends, [self, number](error_code failed, const tcp::endpoint&) {
-      if (!self->Current(number)) return;
-      if (failed) return self->Drop(failed.message());
-      self->OnConnected();
-    });
-  });
+  resolver.async_resolve(
+      parts->first, parts->second, [self, number](error_code error, tcp::resolver::results_type ends) {
+        if (!self->Current(number)) return;
+        if (error) return self->Drop(error.message());
+        asio::async_connect(self->socket, ends, [self, number](error_code failed, const tcp::endpoint&) {
+          if (!self->Current(number)) return;
+          if (failed) return self->Drop(failed.message());
+          self->OnConnected();
+        });
+      });
 }
 
 void CoordinatorLink::Impl::OnConnected() {

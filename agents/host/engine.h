@@ -36,15 +36,15 @@ struct EngineOptions {
 
 /// Counted for `status` and for people; never read by the engine itself.
 struct EngineCounters {
-  std::uint64_t starts = 0;             ///< Lanes that went from idle to active.
-  std::uint64_t drains = 0;             ///< Lanes that went back.
-  std::uint64_t lingers_saved = 0;      ///< Pauses bridged: a start while the lane had not been reported idle.
-  std::uint64_t directives = 0;         ///< Accepted.
+  std::uint64_t starts = 0;         ///< Lanes that went from idle to active.
+  std::uint64_t drains = 0;         ///< Lanes that went back.
+  std::uint64_t lingers_saved = 0;  ///< Pauses bridged: a start while the lane had not been reported idle.
+  std::uint64_t directives = 0;     ///< Accepted.
   std::uint64_t directives_refused = 0;
-  std::uint64_t stale = 0;              ///< Schedules and welcomes of an old epoch or sequence.
-  std::uint64_t garbage = 0;            ///< Coordinator messages that could not be understood.
-  std::uint64_t fallbacks = 0;          ///< Times the coordinator fell silent for longer than the TTL.
-  std::uint64_t messages_lost = 0;      ///< Message entries overwritten before they were read.
+  std::uint64_t stale = 0;          ///< Schedules and welcomes of an old epoch or sequence.
+  std::uint64_t garbage = 0;        ///< Coordinator messages that could not be understood.
+  std::uint64_t fallbacks = 0;      ///< Times the coordinator fell silent for longer than the TTL.
+  std::uint64_t messages_lost = 0;  ///< Message entries overwritten before they were read.
 };
 
 /// What the shell must do, in this order: write the controls and wake their processes, ask the kernel about queues,
@@ -64,7 +64,8 @@ struct Actions {
   std::vector<LaneRef> measures;
   std::vector<std::string> messages;  ///< Serialized wire::AgentMessage, to be framed.
   std::vector<Arm> arms;
-  bool disconnect = false;  ///< The coordinator broke the protocol: close, come back later.
+  bool disconnect = false;        ///< Close, come back later.
+  std::string disconnect_reason;  ///< For people.
 
   bool empty() const { return writes.empty() && measures.empty() && messages.empty() && arms.empty() && !disconnect; }
 };
@@ -188,6 +189,7 @@ class AgentEngine {
   void OnTimeLane(Nanoseconds now, Lane& lane);
 
   // Directives: engine_directives.cc.
+  void Disconnect(std::string reason);
   void OnWelcome(Nanoseconds now, const wire::Welcome& welcome);
   void OnSchedule(Nanoseconds now, const wire::Schedule& schedule);
   std::string ApplyDirective(const wire::Directive& directive);

@@ -1,6 +1,7 @@
 // From the coordinator's words to gates and caps, and what stands in for them when it is silent.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "agents/client/segment.h"
 #include "agents/host/engine.h"
@@ -36,8 +37,7 @@ void AgentEngine::OnCoordinatorMessage(Nanoseconds now, std::string_view bytes) 
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
       message.kind_case() == wire::CoordinatorMessage::KIND_NOT_SET) {
     ++counters_.garbage;
-    actions_.disconnect = true;
-    return;
+    return Disconnect("it sent what is no message");
   }
   switch (message.kind_case()) {
     case wire::CoordinatorMessage::kWelcome:
@@ -50,18 +50,26 @@ void AgentEngine::OnCoordinatorMessage(Nanoseconds now, std::string_view bytes) 
       if (welcomed_) Heard(now);
       break;
     case wire::CoordinatorMessage::kRefuse:
+      Disconnect("it refused us: " + message.refuse().reason());
+      break;
     case wire::CoordinatorMessage::KIND_NOT_SET:
-      actions_.disconnect = true;
       break;
   }
 }
 
+void AgentEngine::Disconnect(std::string reason) {
+  actions_.disconnect = true;
+  actions_.disconnect_reason = std::move(reason);
+}
+
 void AgentEngine::OnWelcome(Nanoseconds now, const wire::Welcome& welcome) {
-  if (!connected_ || welcomed_ || welcome.epoch() < epoch_) {
-    if (welcome.epoch() < epoch_) ++counters_.stale;
-    else ++counters_.garbage;
-    actions_.disconnect = true;
-    return;
+  if (welcome.epoch() < epoch_) {
+    ++counters_.stale;
+    return Disconnect("its epoch is older than one obeyed before");
+  }
+  if (!connected_ || welcomed_) {
+    ++counters_.garbage;
+    return Disconnect("it sent a welcome out of turn");
   }
   epoch_ = welcome.epoch();
   sequence_ = 0;  // Counts within one connection.
@@ -78,8 +86,7 @@ void AgentEngine::OnWelcome(Nanoseconds now, const wire::Welcome& welcome) {
 void AgentEngine::OnSchedule(Nanoseconds now, const wire::Schedule& schedule) {
   if (!welcomed_) {
     ++counters_.garbage;
-    actions_.disconnect = true;
-    return;
+    return Disconnect("it sent a schedule before its welcome");
   }
   if (schedule.epoch() != epoch_ || schedule.sequence() <= sequence_) {
     ++counters_.stale;
@@ -208,6 +215,11 @@ LaneControl AgentEngine::Wanted(Nanoseconds now, const Lane& lane) const {
     return control;
   }
   if (!lane.directed || lane.unmanaged) return control;
+  if (lane.hold && processes_.at(lane.ref.process).info.adopted) {
+    // From outside nothing can be held, only slowed down to what it can live with should we vanish.
+    control.pacing_rate = static_cast<std::uint64_t>(kRateFloor);
+    return control;
+  }
   control.hold = lane.hold;
   control.hold_until = std::min(now + client::kHoldMax_ns, ValidUntil());
   if (lane.rate > 0) {

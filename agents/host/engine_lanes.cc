@@ -86,8 +86,8 @@ Nanoseconds AgentEngine::NextMeasure(Nanoseconds now, const Lane& lane, const Qu
     rate = static_cast<double>(lane.queued - queue.queued) / static_cast<double>(now - lane.queued_at) * 1e9;
   }
   if (rate <= 0) return now + kMillisecond;
-  const double ahead = std::max(0.0, static_cast<double>(queue.queued) -
-                                         lane.rate * static_cast<double>(queue.min_rtt) * 1e-9);
+  const double ahead =
+      std::max(0.0, static_cast<double>(queue.queued) - lane.rate * static_cast<double>(queue.min_rtt) * 1e-9);
   const double wait = std::min(TransferNanoseconds(ahead, rate), static_cast<double>(kMeasureMax));
   return now + std::max(kMeasureMin, static_cast<Nanoseconds>(wait));
 }

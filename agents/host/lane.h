@@ -35,29 +35,29 @@ struct ProcessInfo {
 
 /// What the shell last read from a lane. Untrusted: any value may appear.
 struct LaneSample {
-  Bytes accepted = 0;             ///< Taken by the kernel since the lane opened.
-  std::uint64_t messages = 0;     ///< Data messages begun.
-  Bytes rest = 0;                 ///< Of the messages begun, not taken by the kernel yet.
-  std::uint32_t sockets = 0;      ///< Sockets with a rest.
-  bool start_taken = false;       ///< `want_start` was armed and is not any more.
-  bool drain_taken = false;       ///< The same for `want_drain`.
+  Bytes accepted = 0;          ///< Taken by the kernel since the lane opened.
+  std::uint64_t messages = 0;  ///< Data messages begun.
+  Bytes rest = 0;              ///< Of the messages begun, not taken by the kernel yet.
+  std::uint32_t sockets = 0;   ///< Sockets with a rest.
+  bool start_taken = false;    ///< `want_start` was armed and is not any more.
+  bool drain_taken = false;    ///< The same for `want_drain`.
 };
 
 /// What the kernel says of the sockets of a lane, added up.
 struct QueueSample {
-  Bytes queued = 0;              ///< Unacknowledged or unsent, beyond three segments a socket.
-  Bytes unsent = 0;              ///< Of these, not sent yet.
-  Nanoseconds min_rtt = 0;       ///< Smallest of the sockets; 0 if unknown.
-  bool reachable = true;         ///< False if the kernel could not be asked: nothing above means anything.
+  Bytes queued = 0;         ///< Unacknowledged or unsent, beyond three segments a socket.
+  Bytes unsent = 0;         ///< Of these, not sent yet.
+  Nanoseconds min_rtt = 0;  ///< Smallest of the sockets; 0 if unknown.
+  bool reachable = true;    ///< False if the kernel could not be asked: nothing above means anything.
 };
 
 /// What a lane is told. The pacing rate is per socket.
 struct LaneControl {
   bool hold = false;
-  Nanoseconds hold_until = 0;    ///< CLOCK_MONOTONIC; a hold is void after it.
-  std::uint64_t pacing_rate = 0; ///< Bytes per second, 0 = none.
+  Nanoseconds hold_until = 0;     ///< CLOCK_MONOTONIC; a hold is void after it.
+  std::uint64_t pacing_rate = 0;  ///< Bytes per second, 0 = none.
   std::uint32_t notsent_lowat = 0;
-  std::uint32_t marks = 0;       ///< As in client::LaneDirective.
+  std::uint32_t marks = 0;  ///< As in client::LaneDirective.
   /// Equal but for `hold_until`, whose renewal need not wake anybody.
   bool SameAs(const LaneControl& other) const {
     return hold == other.hold && pacing_rate == other.pacing_rate && notsent_lowat == other.notsent_lowat &&

@@ -121,13 +121,14 @@ int Serve() {
   }
   if (!(FLAGS_lowat_ms > 0 && FLAGS_lowat_ms <= 1000)) return Usage("--lowat_ms must be above 0 and at most 1000");
   if (const auto split = weir::agents::SplitAddress(FLAGS_coordinator); !split) return Usage(split.error().message());
+  // Before the doorbell's thread starts: a priority is the thread's own and inherited by those it starts.
+  if (setpriority(PRIO_PROCESS, 0, FLAGS_nice) != 0) {
+    weir::log::Info("priority_refused", {{"nice", FLAGS_nice}, {"reason", std::strerror(errno)}});
+  }
   weir::agents::AgentShell shell(options);
   if (const weir::Status status = shell.Start(); !status.ok()) {
     std::fprintf(stderr, "weir-agent: %s\n", status.message().c_str());
     return status.code() == weir::StatusCode::kInvalidArgument ? kExitUsage : kExitFailed;
-  }
-  if (setpriority(PRIO_PROCESS, 0, FLAGS_nice) != 0) {
-    weir::log::Info("priority_refused", {{"nice", FLAGS_nice}, {"reason", std::strerror(errno)}});
   }
   std::printf("ready socket=%s\n", FLAGS_socket.c_str());
   std::fflush(stdout);

@@ -89,9 +89,9 @@ struct AgentShell::Impl {
   }
 
   void Remove(ProcessId process, const char* reason) {
+    Look();  // Its last words count; they may be that it detached, which removes it too.
     const auto found = processes.find(process);
-    if (found == processes.end()) return;
-    Look();  // Its last words count.
+    if (found == processes.end()) return Pump();
     found->second.segment->Release();
     processes.erase(process);
     engine.OnProcessDetached(Now(), process);
@@ -196,7 +196,7 @@ struct AgentShell::Impl {
       // What was written before the arming did not ring.
       engine.OnSample(Now(), arm.lane, segment->Sample(arm.lane.index));
     }
-    if (actions.disconnect) link.Drop("it broke the protocol");
+    if (actions.disconnect) link.Drop(actions.disconnect_reason);
   }
 
   void CarryWrites(const Actions& actions) {
