@@ -362,6 +362,7 @@ void SignalStorm(int port, size_t bytes) {
   static int side = -1;
   side = Connect(port, O_NONBLOCK);
   static const std::vector<char> large = Pattern(20000);
+  SendBlocking(side, large);  // The very first burst starts a thread, which no handler may do.
   struct sigaction action = {};
   action.sa_handler = [](int) {
     const int saved = errno;
