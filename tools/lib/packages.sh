@@ -58,14 +58,17 @@ can_become_root() {
   [ -t 0 ] && [ -t 2 ] && sudo -v
 }
 
-# run_apt LOG ARGS...: apt-get that asks nothing; its words go to LOG, its progress to the person. Status lines share
-# stdout with the words because sudo closes every other descriptor.
+# run_apt LOG ARGS...: apt-get that asks nothing; its words go to LOG, its progress to the person. The status lines need a
+# descriptor of their own: shared with the output of the packages' scripts, it makes those fail. It is opened
+# inside of sudo, which closes all but the first three.
 run_apt() {
   local log=$1
   shift
-  local command=(env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -y -q -o Dpkg::Use-Pty=0 -o APT::Status-Fd=1)
+  local command=(sh -c 'log=$1; shift; exec "$@" 3>&1 >>"$log" 2>&1' sh "$log"
+                 env DEBIAN_FRONTEND=noninteractive LC_ALL=C
+                 apt-get -y -q -o Dpkg::Use-Pty=0 -o APT::Status-Fd=3)
   if [ "$(id -u)" != 0 ]; then command=(sudo -n -- "${command[@]}"); fi
-  run_child "${command[@]}" "$@" > >(tee -a "$log" | show_install_progress) 2>>"$log"
+  run_child "${command[@]}" "$@" > >(show_install_progress)
 }
 
 # ensure_packages WHAT_FOR PACKAGE...: installs those that are missing, and only those.
