@@ -107,6 +107,7 @@ Nanoseconds AgentEngine::NextDeadline() const {
   Nanoseconds next = renew_at_;
   if (welcomed_) next = std::min(next, heartbeat_at_);
   if (!in_fallback_) next = std::min(next, ValidUntil());
+  if (lost_at_ != 0) next = std::min(next, HoldsUntil());
   if (in_fallback_ && options_.local_policy == LocalPolicy::kFifo && local_fifo_.deadline() != 0) {
     next = std::min(next, local_fifo_.deadline());
   }

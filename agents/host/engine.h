@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -90,6 +91,7 @@ class AgentEngine {
   static constexpr Nanoseconds kMeasureMax = 20 * kMillisecond;
   static constexpr Nanoseconds kLingerGapMax = 3 * kMillisecond;  ///< Longer pauses are worth giving the turn away.
   static constexpr Nanoseconds kDefaultTtl = 2 * kSecond;
+  static constexpr Nanoseconds kHoldsOutliveConnection = 300 * kMillisecond;
   /// A pacing rate below this leaves a process unable to make progress should we vanish: 64 KiB in 0.1 s.
   static constexpr BytesPerSecond kRateFloor = 655'360;
 
@@ -201,6 +203,10 @@ class AgentEngine {
   void RenewHold(Nanoseconds now, Lane& lane);
   LaneControl Wanted(Nanoseconds now, const Lane& lane) const;
   Nanoseconds ValidUntil() const { return heard_at_ + ttl_; }
+  Nanoseconds HoldsUntil() const {
+    if (holds_void_) return 0;
+    return lost_at_ == 0 ? ValidUntil() : std::min(ValidUntil(), lost_at_ + kHoldsOutliveConnection);
+  }
 
   // Reports: engine_reports.cc.
   void Announce(Nanoseconds now);
@@ -229,6 +235,8 @@ class AgentEngine {
   std::uint64_t epoch_ = 0;
   std::uint64_t sequence_ = 0;
   Nanoseconds heard_at_ = 0;  ///< 0 = never.
+  Nanoseconds lost_at_ = 0;   ///< When the connection broke; 0 while there is one, or holds are void already.
+  bool holds_void_ = false;   ///< Lost for too long: no hold counts until the next welcome.
   Nanoseconds ttl_ = kDefaultTtl;
   Nanoseconds heartbeat_every_ = kHeartbeat;
   Nanoseconds heartbeat_at_ = 0;  ///< Next one to the coordinator.

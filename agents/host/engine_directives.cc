@@ -78,6 +78,8 @@ void AgentEngine::OnWelcome(Nanoseconds now, const wire::Welcome& welcome) {
     heartbeat_every_ = std::max(kHeartbeatMin, static_cast<Nanoseconds>(welcome.heartbeat_ms()) * kMillisecond);
   }
   welcomed_ = true;
+  lost_at_ = 0;
+  holds_void_ = false;
   heartbeat_at_ = now;
   Heard(now);
   Announce(now);
@@ -159,6 +161,11 @@ void AgentEngine::Heard(Nanoseconds now) {
 }
 
 void AgentEngine::UpdateFallback(Nanoseconds now) {
+  if (lost_at_ != 0 && now >= HoldsUntil()) {
+    lost_at_ = 0;
+    holds_void_ = true;
+    ApplyAll(now);
+  }
   const bool fallback = heard_at_ == 0 || now >= ValidUntil();
   if (fallback == in_fallback_) return;
   in_fallback_ = fallback;
@@ -179,8 +186,10 @@ void AgentEngine::OnConnected(Nanoseconds) {
   Send(message);
 }
 
-/// What the coordinator said stays in force until its time to live is over.
-void AgentEngine::OnDisconnected(Nanoseconds) {
+/// What the coordinator said stays in force until its time to live is over, but for holds: nobody is left to end them,
+/// so they last only long enough to bridge a restart.
+void AgentEngine::OnDisconnected(Nanoseconds now) {
+  if (connected_) lost_at_ = now;
   connected_ = false;
   welcomed_ = false;
 }
@@ -220,8 +229,8 @@ LaneControl AgentEngine::Wanted(Nanoseconds now, const Lane& lane) const {
     control.pacing_rate = static_cast<std::uint64_t>(kRateFloor);
     return control;
   }
-  control.hold = lane.hold;
-  control.hold_until = std::min(now + client::kHoldMax_ns, ValidUntil());
+  control.hold = lane.hold && now < HoldsUntil();
+  control.hold_until = std::min(now + client::kHoldMax_ns, HoldsUntil());
   if (lane.rate > 0) {
     const double share = std::max(lane.rate / lane.sockets_peak, kRateFloor);
     control.pacing_rate = static_cast<std::uint64_t>(share);

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "agents/host/coordinator_link.h"
+#include "agents/host/guardian.h"
 #include "agents/host/shell.h"
 #include "agents/host/status_json.h"
 #include "coflow/ip_address.h"
@@ -27,6 +28,10 @@ DEFINE_double(lowat_ms, 3, "how much a socket may hold unsent, as time at its ra
 DEFINE_bool(marks, false, "set DSCP and priority of data sockets from their level");
 DEFINE_int32(nice, -10, "scheduling priority to ask for, -20 to 19");
 DEFINE_string(log, "info", "debug, info, warn, error or off");
+DEFINE_int64(pid, 0, "of `weir-agent adopt`: the process to pace from outside");
+DEFINE_string(job, "", "of `weir-agent adopt`: the job the process works for");
+DEFINE_string(tenant, "", "of `weir-agent adopt`: who the job belongs to");
+DEFINE_string(class, "", "of `weir-agent adopt`: guaranteed, best-effort or scavenger");
 DEFINE_string(output, "table", "of `weir-agent status`: table or json");
 
 namespace {
@@ -34,6 +39,7 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitUnreachable = 3;
+constexpr int kExitRefused = 4;
 
 int Usage(const std::string& message) {
   std::fprintf(stderr, "weir-agent: %s\nTry weir-agent --help.\n", message.c_str());
@@ -93,14 +99,27 @@ std::string Ask(const std::string& path, const std::string& line) {
   return answer;
 }
 
+int Unreachable() {
+  std::fprintf(stderr, "weir-agent: no agent answers at %s: %s\n", FLAGS_socket.c_str(), std::strerror(errno));
+  return kExitUnreachable;
+}
+
+int AskToAdopt() {
+  if (FLAGS_pid <= 0 || FLAGS_job.empty()) return Usage("adopt needs --pid and --job");
+  const std::string answer =
+      Ask(FLAGS_socket, weir::agents::WriteAdoptRequest({FLAGS_pid, {FLAGS_job, FLAGS_tenant, FLAGS_class, 0, 0}}));
+  if (answer.empty()) return Unreachable();
+  const weir::Status outcome = weir::agents::ReadOutcome(answer);
+  if (outcome.ok()) return 0;
+  std::fprintf(stderr, "weir-agent: process %ld was not adopted: %s\n", FLAGS_pid, outcome.message().c_str());
+  return kExitRefused;
+}
+
 int ShowStatus() {
   if (FLAGS_output != "table" && FLAGS_output != "json")
     return Usage("--output is \"" + FLAGS_output + "\"; use table or json");
   const std::string answer = Ask(FLAGS_socket, R"({"op":"status"})");
-  if (answer.empty()) {
-    std::fprintf(stderr, "weir-agent: no agent answers at %s: %s\n", FLAGS_socket.c_str(), std::strerror(errno));
-    return kExitUnreachable;
-  }
+  if (answer.empty()) return Unreachable();
   std::fputs(FLAGS_output == "json" ? answer.c_str() : weir::agents::StatusTable(answer).c_str(), stdout);
   return 0;
 }
@@ -144,15 +163,18 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  weir-agent --host node1 --coordinator 10.0.0.1:7070 --socket /run/weir/agent.sock\n"
       "  LD_PRELOAD=libweir-preload.so WEIR_JOB=llama python3 train.py    (a process that attaches)\n"
-      "  weir-agent status --socket /run/weir/agent.sock --output json\n\n"
+      "  weir-agent status --socket /run/weir/agent.sock --output json\n"
+      "  weir-agent adopt --socket /run/weir/agent.sock --pid 4711 --job llama    (paced from outside)\n\n"
       "Prints one line, \"ready socket=PATH\", when processes can attach. SIGINT and SIGTERM end it; processes then go "
       "on\n"
-      "unmanaged. Exit status: 0 ended, 1 failed, 2 wrong usage, 3 no agent answers.");
+      "unmanaged. Exit status: 0 ended, 1 failed, 2 wrong usage, 3 no agent answers, 4 refused.");
   gflags::SetVersionString(WEIR_VERSION);
   gflags::ParseCommandLineFlags(&argc, &argv, true);
   if (!weir::log::SetLevel(FLAGS_log))
     return Usage("--log is \"" + FLAGS_log + "\"; use debug, info, warn, error or off");
   if (argc == 1) return Serve();
   if (argc == 2 && std::string(argv[1]) == "status") return ShowStatus();
-  return Usage("\"" + std::string(argv[1]) + "\" is not known; there is \"status\", or nothing to serve");
+  if (argc == 2 && std::string(argv[1]) == "adopt") return AskToAdopt();
+  if (argc == 2 && std::string(argv[1]) == "guardian") return weir::agents::RunGuardian(STDIN_FILENO);
+  return Usage("\"" + std::string(argv[1]) + "\" is not known; there is \"status\" and \"adopt\", or nothing to serve");
 }

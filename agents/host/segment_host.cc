@@ -1,9 +1,9 @@
 #include "agents/host/segment_host.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +12,8 @@
 #include <climits>
 #include <cstring>
 #include <new>
+
+#include "agents/host/foreign_process.h"
 
 namespace weir::agents {
 namespace {
@@ -40,13 +42,6 @@ std::array<std::uint8_t, N> CopyOut(const std::uint8_t (&from)[N]) {
 
 std::uint16_t CopyOut(const std::uint16_t& from) {
   return *const_cast<const volatile std::uint16_t*>(&from);
-}
-
-std::string AddressText(std::uint16_t family, const std::array<std::uint8_t, 16>& address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (family != AF_INET && family != AF_INET6) return "";
-  inet_ntop(family, address.data(), text, sizeof(text));
-  return text;
 }
 
 }  // namespace
@@ -127,8 +122,9 @@ void SegmentHost::LookForLanes(News* news) {
     if (known_[i].live) continue;
     const client::LaneSlot& slot = segment_->lanes[i];
     if (slot.state.load(std::memory_order_acquire) != static_cast<std::uint32_t>(client::LaneState::kLive)) continue;
-    std::string peer = AddressText(CopyOut(slot.family), CopyOut(slot.peer_address));
-    if (peer.empty()) continue;  // No family we know: such a lane stays unmanaged.
+    const std::uint16_t family = CopyOut(slot.family);
+    if (family != AF_INET && family != AF_INET6) continue;  // Stays unmanaged.
+    std::string peer = AddressText(family, CopyOut(slot.peer_address));
     known_[i].live = true;
     news->lanes.emplace_back(i, std::move(peer));
   }

@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "agents/host/adopter.h"
 #include "agents/host/attach_shell.h"
 #include "agents/host/coordinator_link.h"
 #include "agents/host/doorbell.h"
@@ -51,7 +53,7 @@ struct AgentShell::Impl {
         engine(options.engine),
         server(loop, {[this](const PeerCredentials& peer, const JobInfo& job) { return OnAttach(peer, job); },
                       [this](ProcessId process, bool sent) { OnAttachDone(process, sent); },
-                      [this](const PeerCredentials&, const std::string& line) { return OnRequest(line); }}),
+                      [this](const PeerCredentials& peer, const std::string& line) { return OnRequest(peer, line); }}),
         link(loop, options.coordinator,
              {[this] { OnConnected(); }, [this](const std::string& reason) { OnDisconnected(reason); },
               [this](std::string_view frame) { OnFrame(frame); }}) {}
@@ -99,11 +101,26 @@ struct AgentShell::Impl {
     Pump();
   }
 
-  std::string OnRequest(const std::string& line) {
-    if (RequestOperation(line) != "status") return R"({"error":"unknown request; \"status\" is known"})";
+  std::string OnRequest(const PeerCredentials& peer, const std::string& line) {
+    const std::string operation = RequestOperation(line);
+    if (operation == "adopt") return OutcomeJson(OnAdopt(peer, line));
+    if (operation != "status") {
+      return OutcomeJson(Status(StatusCode::kInvalidArgument, "unknown \"op\"; \"status\" and \"adopt\" are known"));
+    }
     counters.rings = doorbell->rings();
     counters.refused = server.refused();
     return StatusJson(engine, counters);
+  }
+
+  Status OnAdopt(const PeerCredentials& peer, const std::string& line) {
+    const auto request = ReadAdoptRequest(line);
+    if (!request) return request.error();
+    const auto process = adopter->Adopt(Now(), request->pid, request->job, peer.uid);
+    if (!process) return process.error();
+    log::Info("process_adopted", {{"pid", request->pid}, {"job", request->job.name}, {"uid", peer.uid}});
+    adopter->Look(Now());
+    Pump();
+    return Status::Ok();
   }
 
   // ---- Coordinator ----
@@ -167,7 +184,7 @@ struct AgentShell::Impl {
       Carry(actions);
     }
     doorbell->Look(engine.any_active());
-    const Nanoseconds next = std::min(engine.NextDeadline(), beat_at);
+    const Nanoseconds next = std::min({engine.NextDeadline(), beat_at, adopter->NextLook()});
     timer.expires_at(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(next)));
     timer.async_wait([this](error_code error) {
       if (!error) OnTimer();
@@ -181,6 +198,7 @@ struct AgentShell::Impl {
       for (auto& [process, attached] : processes) attached.segment->Beat(now);
     }
     if (engine.any_active()) Look();
+    adopter->Look(now);
     engine.OnTime(Now());
     Pump();
   }
@@ -203,7 +221,10 @@ struct AgentShell::Impl {
     std::map<ProcessId, std::vector<std::uint32_t>> woken;
     for (const Actions::Write& write : actions.writes) {
       SegmentHost* segment = SegmentOf(write.lane.process);
-      if (segment == nullptr) continue;
+      if (segment == nullptr) {
+        adopter->Write(write.lane, write.control);
+        continue;
+      }
       segment->Write(write.lane.index, write.control);
       if (write.wake) woken[write.lane.process].push_back(write.lane.index);
     }
@@ -214,7 +235,7 @@ struct AgentShell::Impl {
     ++counters.measures;
     QueueSample sample;
     SegmentHost* segment = SegmentOf(lane.process);
-    const std::vector<SocketKey> keys = segment == nullptr ? std::vector<SocketKey>() : segment->Sockets(lane.index);
+    const std::vector<SocketKey> keys = segment == nullptr ? adopter->Sockets(lane) : segment->Sockets(lane.index);
     const auto queues = diag->Query(keys);
     if (queues) {
       sample = SockDiag::Sum(*queues);
@@ -234,6 +255,7 @@ struct AgentShell::Impl {
     server.Stop();
     link.Stop();
     for (auto& [process, attached] : processes) attached.segment->Release();
+    adopter->Release();
     loop.stop();
   }
 
@@ -245,6 +267,7 @@ struct AgentShell::Impl {
   AttachServer server;
   CoordinatorLink link;
   std::optional<SockDiag> diag;
+  std::optional<Adopter> adopter;  ///< Uses `diag` and `engine`.
   std::map<ProcessId, Attached> processes;
   SegmentHost::News news;
   ShellCounters counters;
@@ -263,6 +286,7 @@ Status AgentShell::Start() {
   auto diag = SockDiag::Open();
   if (!diag) return diag.error();
   impl_->diag.emplace(std::move(*diag));
+  impl_->adopter.emplace(impl_->engine, *impl_->diag);
   return impl_->server.Listen(impl_->options.socket, impl_->options.socket_mode);
 }
 

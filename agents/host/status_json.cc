@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json/src.hpp>
 #include <ctime>
+#include <utility>
+
+#include "agents/host/attach_shell.h"
 
 namespace weir::agents {
 namespace {
@@ -111,6 +115,61 @@ std::string RequestOperation(const std::string& line) {
   if (error || !parsed.is_object()) return {};
   const json::value* operation = parsed.as_object().if_contains("op");
   return operation != nullptr && operation->is_string() ? std::string(operation->as_string()) : std::string();
+}
+
+namespace {
+
+/// Copies a text into a field that must keep its final NUL. False if it is absent and needed, no text, or too long.
+template <std::size_t N>
+bool CopyText(const json::object& from, const char* key, char (&to)[N]) {
+  const json::value* value = from.if_contains(key);
+  if (value == nullptr) return true;
+  if (!value->is_string() || value->as_string().size() >= N) return false;
+  std::copy(value->as_string().begin(), value->as_string().end(), to);
+  return true;
+}
+
+}  // namespace
+
+Result<AdoptRequest> ReadAdoptRequest(const std::string& line) {
+  boost::system::error_code error;
+  const json::value parsed = json::parse(line, error);
+  const json::value* pid = !error && parsed.is_object() ? parsed.as_object().if_contains("pid") : nullptr;
+  if (pid == nullptr || !pid->is_int64() || pid->as_int64() <= 0) {
+    return Error(StatusCode::kInvalidArgument, "\"pid\" must be the number of a process");
+  }
+  client::AttachRequest request{};
+  const json::object& fields = parsed.as_object();
+  if (!CopyText(fields, "job", request.job) || !CopyText(fields, "tenant", request.tenant) ||
+      !CopyText(fields, "class", request.job_class)) {
+    return Error(StatusCode::kInvalidArgument, "\"job\", \"tenant\" and \"class\" must be short texts");
+  }
+  auto job = ReadAttachRequest(request);
+  if (!job) return tl::unexpected(job.error());
+  return AdoptRequest{pid->as_int64(), std::move(*job)};
+}
+
+std::string WriteAdoptRequest(const AdoptRequest& request) {
+  return json::serialize(json::object{{"op", "adopt"},
+                                      {"pid", request.pid},
+                                      {"job", request.job.name},
+                                      {"tenant", request.job.tenant},
+                                      {"class", request.job.job_class}});
+}
+
+std::string OutcomeJson(const Status& status) {
+  if (status.ok()) return R"({"ok":true})";
+  return json::serialize(json::object{{"error", status.message()}});
+}
+
+Status ReadOutcome(const std::string& answer) {
+  boost::system::error_code error;
+  const json::value parsed = json::parse(answer, error);
+  if (error || !parsed.is_object()) return Status(StatusCode::kProtocol, "the agent's answer is not understood");
+  const json::value* refused = parsed.as_object().if_contains("error");
+  if (refused == nullptr) return Status::Ok();
+  const std::string reason = refused->is_string() ? std::string(refused->as_string()) : "no reason given";
+  return Status(StatusCode::kPermissionDenied, reason);
 }
 
 }  // namespace weir::agents

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "agents/host/engine.h"
+#include "coflow/status.h"
 
 namespace weir::agents {
 
@@ -21,5 +22,16 @@ std::string StatusJson(const AgentEngine& engine, const ShellCounters& counters)
 std::string StatusTable(const std::string& status_json);
 /// The "op" of one request line of the command line tools; empty if there is none.
 std::string RequestOperation(const std::string& line);
+
+/// What `weir-agent adopt` asks for, checked like what a process says of itself.
+struct AdoptRequest {
+  std::int64_t pid = 0;
+  JobInfo job;
+};
+Result<AdoptRequest> ReadAdoptRequest(const std::string& line);
+std::string WriteAdoptRequest(const AdoptRequest& request);
+/// {"error": ...}, or {"ok": true} if `status` is ok; and back, from an answer.
+std::string OutcomeJson(const Status& status);
+Status ReadOutcome(const std::string& answer);
 
 }  // namespace weir::agents

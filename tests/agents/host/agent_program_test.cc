@@ -1,0 +1,306 @@
+// The program as it runs: processes that attach or are adopted, a coordinator, and a violent end.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agents/client/attachment.h"
+#include "agents/host/foreign_process.h"
+#include "tests/agents/host/fake_coordinator.h"
+#include "tests/agents/host/loopback.h"
+
+namespace weir::agents {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+/// True once `condition` holds, false if it does not within 10 s.
+bool Eventually(const std::function<bool()>& condition) {
+  const auto end = steady_clock::now() + milliseconds(10'000);
+  while (!condition()) {
+    if (steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return true;
+}
+
+/// One run of weir-agent, with its standard output.
+class Program {
+ public:
+  explicit Program(std::vector<std::string> arguments) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+    arguments.insert(arguments.begin(), WEIR_AGENT_PROGRAM);
+    std::vector<char*> pointers;
+    for (std::string& each : arguments) pointers.push_back(each.data());
+    pointers.push_back(nullptr);
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      execv(WEIR_AGENT_PROGRAM, pointers.data());
+      _exit(127);
+    }
+    close(ends[1]);
+    output_ = fdopen(ends[0], "r");
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program() {
+    if (pid_ > 0) End(SIGKILL);
+    fclose(output_);
+  }
+
+  std::string Line() {
+    std::array<char, 65536> line{};
+    return fgets(line.data(), line.size(), output_) == nullptr ? "" : line.data();
+  }
+  /// Waits for its end; the exit code, or minus the signal.
+  int Wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  int End(int signal) {
+    kill(pid_, signal);
+    return Wait();
+  }
+
+ private:
+  pid_t pid_ = -1;
+  FILE* output_ = nullptr;
+};
+
+/// A process with one connection to itself, which does not know of us.
+class Stranger {
+ public:
+  Stranger() {
+    std::array<int, 2> ready{};
+    EXPECT_EQ(pipe(ready.data()), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      const Loopback connection;
+      const char ok = connection.ok() ? 1 : 0;
+      static_cast<void>(write(ready[1], &ok, 1));
+      while (true) pause();
+    }
+    char ok = 0;
+    EXPECT_EQ(read(ready[0], &ok, 1), 1);
+    EXPECT_EQ(ok, 1);
+    close(ready[0]);
+    close(ready[1]);
+  }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+  ~Stranger() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+  /// Caps of its connected TCP sockets.
+  std::vector<std::uint64_t> Caps() const {
+    std::vector<std::uint64_t> caps;
+    const auto process = ForeignProcess::Open(pid_);
+    if (!process) return caps;
+    for (const ForeignSocket& socket : process->Sockets()) {
+      const auto borrowed = process->Borrow(socket);
+      SocketKey key;
+      if (borrowed && DescribeTcp(borrowed->get(), &key)) caps.push_back(PacingRate(borrowed->get()));
+    }
+    return caps;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+class AgentProgram : public ::testing::Test {
+ protected:
+  AgentProgram() {
+    std::filesystem::create_directory(directory_);
+    agent_ = std::make_unique<Program>(std::vector<std::string>{
+        "--host", "node1", "--coordinator", coordinator_.address(), "--socket", path_, "--log", "off"});
+    EXPECT_EQ(agent_->Line(), "ready socket=" + path_ + "\n");
+  }
+  ~AgentProgram() override {
+    agent_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  client::Attachment Attach() {
+    client::AttachRequest request{};
+    request.magic = client::kSegmentMagic;
+    request.version_major = client::kSegmentVersionMajor;
+    std::strcpy(request.job, "llama");
+    client::Attachment attachment;
+    EXPECT_EQ(client::Attach(path_.c_str(), request, 2000, &attachment), client::AttachResult::kAttached);
+    return attachment;
+  }
+  std::uint64_t NextLane() {
+    return coordinator_.Next([](const wire::AgentMessage& m) { return m.has_lane_opened(); }).lane_opened().lane();
+  }
+  int Adopt(pid_t pid) {
+    return Program({"adopt", "--socket", path_, "--pid", std::to_string(pid), "--job", "old"}).Wait();
+  }
+  /// Adopts `stranger` and has it capped at 10 MB/s.
+  void CapStranger(const Stranger& stranger) {
+    coordinator_.Welcome(1);
+    ASSERT_EQ(Adopt(stranger.pid()), 0);
+    const std::uint64_t lane = NextLane();
+    coordinator_.Direct(lane, wire::GATE_GO, 10e6);
+    const std::vector<std::uint64_t> capped(2, 10'000'000);
+    ASSERT_TRUE(Eventually([&] { return stranger.Caps() == capped; }));
+  }
+
+  const std::filesystem::path directory_ =
+      std::filesystem::temp_directory_path() / ("weir-program-" + std::to_string(getpid()));
+  const std::string path_ = (directory_ / "agent.sock").string();
+  const std::vector<std::uint64_t> uncapped_ = std::vector<std::uint64_t>(2, kNoPacing);
+  FakeCoordinator coordinator_;
+  std::unique_ptr<Program> agent_;
+};
+
+/// Opens lane 0 towards 10.0.0.2, with one socket.
+void OpenLane(client::Segment* segment) {
+  client::LaneSlot& lane = segment->lanes[0];
+  lane.family = AF_INET;
+  lane.peer_address[0] = 10;
+  lane.peer_address[3] = 2;
+  lane.state.store(1);
+  segment->header.lanes_used.store(1);
+  client::SocketSlot& socket = segment->sockets[0];
+  socket.family = AF_INET;
+  socket.state.store(1);
+  segment->header.sockets_used.store(1);
+}
+
+/// The first write of a message: counts, then takes the ring.
+bool BeginMessage(const client::Attachment& attached, std::uint64_t rest) {
+  attached.segment->sockets[0].rest.store(rest);
+  attached.segment->lanes[0].messages.fetch_add(1);
+  const bool wanted = attached.segment->lanes[0].want_start.exchange(0) == 1;
+  if (wanted) client::Ring(attached.doorbell);
+  return wanted;
+}
+
+TEST_F(AgentProgram, WriteBecomesDemandAndAnswerBecomesAGate) {
+  EXPECT_EQ(coordinator_.Welcome(1).host(), "node1");
+  const client::Attachment attached = Attach();
+  OpenLane(attached.segment);
+  client::Ring(attached.doorbell);
+  const std::uint64_t lane = NextLane();
+  const client::LaneSlot& slot = attached.segment->lanes[0];
+  ASSERT_TRUE(Eventually([&] { return slot.want_start.load() == 1; }));
+  EXPECT_TRUE(BeginMessage(attached, 5000));
+  const auto demand = coordinator_.Next([](const wire::AgentMessage& m) { return m.has_demand_update(); });
+  ASSERT_EQ(demand.demand_update().lanes_size(), 1);
+  EXPECT_TRUE(demand.demand_update().lanes(0).active());
+  coordinator_.Direct(lane, wire::GATE_HOLD, 10e6);
+  EXPECT_TRUE(Eventually([&] { return slot.gate.load() == 1; }));
+  EXPECT_GT(slot.hold_until.load(), client::NowNs());
+  EXPECT_EQ(slot.directive.pacing_rate.load(), 10'000'000u);
+}
+
+TEST_F(AgentProgram, EndInOrderLetsProcessesGo) {
+  coordinator_.Welcome(1);
+  const client::Attachment attached = Attach();
+  OpenLane(attached.segment);
+  client::Ring(attached.doorbell);
+  coordinator_.Direct(NextLane(), wire::GATE_HOLD, 10e6);
+  const client::LaneSlot& slot = attached.segment->lanes[0];
+  ASSERT_TRUE(Eventually([&] { return slot.gate.load() == 1; }));
+  EXPECT_EQ(agent_->End(SIGTERM), 0);
+  EXPECT_EQ(slot.gate.load(), 0u);
+  EXPECT_EQ(slot.directive.pacing_rate.load(), 0u);
+  EXPECT_EQ(attached.segment->header.heartbeat.load(), 0);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(AgentProgram, LostCoordinatorIsFoundAgainAndToldEverything) {
+  coordinator_.Welcome(1);
+  const client::Attachment attached = Attach();
+  OpenLane(attached.segment);
+  client::Ring(attached.doorbell);
+  NextLane();
+  const auto lost = steady_clock::now();
+  coordinator_.Welcome(2);
+  EXPECT_LT(steady_clock::now() - lost, milliseconds(5000));
+  NextLane();
+}
+
+TEST_F(AgentProgram, CoordinatorThatTalksGarbageIsLeftAndTriedAgain) {
+  coordinator_.Welcome(1);
+  coordinator_.SayRaw(std::string(4096, 'x'));
+  coordinator_.Welcome(2);
+  const client::Attachment attached = Attach();
+  OpenLane(attached.segment);
+  client::Ring(attached.doorbell);
+  NextLane();
+}
+
+TEST_F(AgentProgram, SecondAgentAtTheSameSocketIsRefused) {
+  Program second({"--host", "node1", "--coordinator", coordinator_.address(), "--socket", path_, "--log", "off"});
+  EXPECT_EQ(second.Wait(), 1);
+}
+
+TEST_F(AgentProgram, StatusIsOneLineOfJson) {
+  Attach();
+  Program status({"status", "--socket", path_, "--output", "json"});
+  const std::string line = status.Line();
+  EXPECT_EQ(line.find('{'), 0u);
+  EXPECT_NE(line.find(R"("job":"llama")"), std::string::npos);
+  EXPECT_EQ(status.Wait(), 0);
+}
+
+TEST_F(AgentProgram, AdoptedProcessIsCappedAndRestoredInOrder) {
+  const Stranger stranger;
+  CapStranger(stranger);
+  EXPECT_EQ(agent_->End(SIGTERM), 0);
+  EXPECT_EQ(stranger.Caps(), uncapped_);
+}
+
+TEST_F(AgentProgram, GuardianRestoresWhenTheAgentIsKilled) {
+  const Stranger stranger;
+  CapStranger(stranger);
+  EXPECT_EQ(agent_->End(SIGKILL), -SIGKILL);
+  EXPECT_TRUE(Eventually([&] { return stranger.Caps() == uncapped_; }));
+}
+
+TEST_F(AgentProgram, HeldAdoptedProcessKeepsARateItCanLiveWith) {
+  const Stranger stranger;
+  coordinator_.Welcome(1);
+  ASSERT_EQ(Adopt(stranger.pid()), 0);
+  coordinator_.Direct(NextLane(), wire::GATE_HOLD, 10e6);
+  const std::vector<std::uint64_t> floor(2, 655'360);
+  EXPECT_TRUE(Eventually([&] { return stranger.Caps() == floor; }));
+}
+
+TEST_F(AgentProgram, NoProcessIsAdoptedTwiceOrWithoutBeing) {
+  const Stranger stranger;
+  EXPECT_EQ(Adopt(stranger.pid()), 0);
+  EXPECT_EQ(Adopt(stranger.pid()), 4);
+  EXPECT_EQ(Adopt(0x3ffffff), 4);
+}
+
+TEST(AgentProgramUsage, NobodyThereIsSaid) {
+  EXPECT_EQ(Program({"status", "--socket", "/nonexistent/agent.sock"}).Wait(), 3);
+  EXPECT_EQ(Program({"adopt", "--socket", "/nonexistent/agent.sock"}).Wait(), 2);
+  EXPECT_EQ(Program({"frobnicate"}).Wait(), 2);
+  EXPECT_EQ(Program({"--coordinator", "nowhere"}).Wait(), 2);
+}
+
+}  // namespace
+}  // namespace weir::agents
