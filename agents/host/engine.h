@@ -204,7 +204,6 @@ class AgentEngine {
   LaneControl Wanted(Nanoseconds now, const Lane& lane) const;
   Nanoseconds ValidUntil() const { return heard_at_ + ttl_; }
   Nanoseconds HoldsUntil() const {
-    if (holds_void_) return 0;
     return lost_at_ == 0 ? ValidUntil() : std::min(ValidUntil(), lost_at_ + kHoldsOutliveConnection);
   }
 
@@ -235,8 +234,7 @@ class AgentEngine {
   std::uint64_t epoch_ = 0;
   std::uint64_t sequence_ = 0;
   Nanoseconds heard_at_ = 0;  ///< 0 = never.
-  Nanoseconds lost_at_ = 0;   ///< When the connection broke; 0 while there is one, or holds are void already.
-  bool holds_void_ = false;   ///< Lost for too long: no hold counts until the next welcome.
+  Nanoseconds lost_at_ = 0;   ///< When the connection broke; 0 while there is one, or its holds are over already.
   Nanoseconds ttl_ = kDefaultTtl;
   Nanoseconds heartbeat_every_ = kHeartbeat;
   Nanoseconds heartbeat_at_ = 0;  ///< Next one to the coordinator.

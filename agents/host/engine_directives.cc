@@ -79,7 +79,6 @@ void AgentEngine::OnWelcome(Nanoseconds now, const wire::Welcome& welcome) {
   }
   welcomed_ = true;
   lost_at_ = 0;
-  holds_void_ = false;
   heartbeat_at_ = now;
   Heard(now);
   Announce(now);
@@ -163,7 +162,7 @@ void AgentEngine::Heard(Nanoseconds now) {
 void AgentEngine::UpdateFallback(Nanoseconds now) {
   if (lost_at_ != 0 && now >= HoldsUntil()) {
     lost_at_ = 0;
-    holds_void_ = true;
+    for (auto& [id, lane] : lanes_) lane.hold = false;
     ApplyAll(now);
   }
   const bool fallback = heard_at_ == 0 || now >= ValidUntil();

@@ -29,8 +29,8 @@ struct TurnOptions {
 ///
 /// 1. Classes are strict.
 /// 2. Among jobs of one size level, or whose profile is not known: first come, first served by coflow. Not preemptive.
-/// 3. Across levels the job that is furthest behind goes first, by (time since its last iteration ended + time its
-///    remaining bytes take) / time alone / sqrt(link share); only a smaller job preempts, when it leads clearly.
+/// 3. Across levels the job whose iteration would end latest goes first (see Key); only a smaller job preempts, when it
+///    leads clearly. Inside a level, bursts that compute covers let pass those that a job waits for.
 /// 4. Grants go in that order, each taking what it can on every link of its path; what is left is for the next. A lane
 ///    that finds too little is held. So no link is idle that an active lane could use.
 /// 5. A link's holder keeps its right through pauses shorter than the coflow gap; meanwhile others go.
@@ -82,6 +82,7 @@ class TurnsPolicy final : public Policy {
   // turns_grant.cc: what each gets.
   void Grant(const FabricState& state, Decision& decision);
   void GrantJob(const FabricState& state, std::uint32_t job, Decision& decision);
+  void Hold(const FabricState& state, std::uint32_t lane, Decision& decision) const;
   void GrantIdle(const FabricState& state, std::uint32_t lane, Decision& decision) const;
   void ReservePaused(const FabricState& state);
   void GrantAdopted(const FabricState& state, Decision& decision) const;

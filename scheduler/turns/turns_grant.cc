@@ -43,11 +43,18 @@ void TurnsPolicy::GrantJob(const FabricState& state, std::uint32_t job, Decision
       flows_.push_back({lane.links, 1.0, kUncapped});
       granted_.push_back(i);
     } else {
-      decision.lanes[i].hold = true;
+      Hold(state, i, decision);
     }
   }
   max_min_.Fill(flows_, room_, rates_);
   for (std::size_t f = 0; f < granted_.size(); ++f) decision.lanes[granted_[f]].rate = rates_[f];
+}
+
+/// A held lane keeps a cap: bytes that are past the gate already, and the first ones after it opens, must not queue in
+/// the network, and a cap that comes and goes costs a system call a socket each time.
+void TurnsPolicy::Hold(const FabricState& state, std::uint32_t index, Decision& decision) const {
+  decision.lanes[index].hold = true;
+  decision.lanes[index].rate = PathRate(state, state.lanes[index]);
 }
 
 /// A lane that takes nothing now gets what it would get if it began.
@@ -60,7 +67,7 @@ void TurnsPolicy::GrantIdle(const FabricState& state, std::uint32_t index, Decis
   } else if (state.jobs[lane.job].job_class == JobClass::kGuaranteed && !lane.active) {
     result.rate = PathRate(state, lane);  // It will preempt: its first write need not wait for us.
   } else {
-    result.hold = true;
+    Hold(state, index, decision);
   }
 }
 

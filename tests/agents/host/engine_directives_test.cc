@@ -199,15 +199,33 @@ TEST(Marks, AreSetOnceAndNeverChange) {
 
 class Silence : public EngineTest {};
 
-TEST_F(Silence, DirectivesOutliveTheConnectionUntilTheirTimeIsOver) {
+TEST_F(Silence, HoldsBridgeARestartOfTheCoordinatorAndNoMore) {
   Connect();
   const LaneRef ref = Lane();
   Say(Directive(At(ref).id.value, wire::GATE_HOLD, kRate));
   Take();
   engine_.OnDisconnected(now_);
-  now_ += 1999 * kMillisecond;
+  now_ += 299 * kMillisecond;
   engine_.OnTime(now_);
   EXPECT_TRUE(At(ref).written.hold);
+  EXPECT_LE(engine_.NextDeadline(), now_ + kMillisecond);
+  now_ += kMillisecond;
+  engine_.OnTime(now_);
+  EXPECT_FALSE(At(ref).written.hold);
+  EXPECT_GT(At(ref).written.pacing_rate, 0u);
+  Connect();
+  EXPECT_FALSE(At(ref).written.hold) << "a hold of the lost connection came back";
+}
+
+TEST_F(Silence, CapsOutliveTheConnectionUntilTheirTimeIsOver) {
+  Connect();
+  const LaneRef ref = Lane();
+  Say(Directive(At(ref).id.value, wire::GATE_GO, kRate));
+  Take();
+  engine_.OnDisconnected(now_);
+  now_ += 1999 * kMillisecond;
+  engine_.OnTime(now_);
+  EXPECT_GT(At(ref).written.pacing_rate, 0u);
   EXPECT_LE(engine_.NextDeadline(), now_ + kMillisecond);
   now_ += kMillisecond;
   engine_.OnTime(now_);
