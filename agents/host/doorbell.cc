@@ -51,8 +51,8 @@ DoorbellWaiter::~DoorbellWaiter() {
 
 void DoorbellWaiter::Run() {
   std::uint32_t seen = page_->rings.load();
-  const timespec patience{0, kLookEvery};
   while (!stop_.load()) {
+    const timespec patience{0, look_.load(std::memory_order_relaxed) ? kLookEvery : kIdleEvery};
     page_->sleeping.store(1);
     syscall(SYS_futex, &page_->rings, FUTEX_WAIT, seen, &patience, nullptr, 0);
     const std::uint32_t now = page_->rings.load();

@@ -15,11 +15,12 @@ namespace weir::agents {
 /// and call `on_ring`: a futex cannot be waited for in an event loop.
 ///
 /// Owned by AgentShell. `on_ring` runs on the waiting thread and must only hand over to the loop. Between rings the
-/// thread wakes every kLookEvery and calls it too if `Look(true)` was set: a hostile process can swallow a ring by
-/// writing into the page, which then costs kLookEvery instead of a turn.
+/// thread calls it too every kLookEvery if `Look(true)` was set: a hostile process can swallow a ring by writing into
+/// the page, which then costs kLookEvery instead of a turn.
 class DoorbellWaiter {
  public:
   static constexpr Nanoseconds kLookEvery = 20 * kMillisecond;
+  static constexpr Nanoseconds kIdleEvery = 100 * kMillisecond;  ///< After which Look(true) is heeded at the latest.
 
   static Result<std::unique_ptr<DoorbellWaiter>> Start(std::function<void()> on_ring);
   DoorbellWaiter(const DoorbellWaiter&) = delete;

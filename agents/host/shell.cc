@@ -193,11 +193,12 @@ struct AgentShell::Impl {
 
   void OnTimer() {
     const Nanoseconds now = Now();
-    if (now >= beat_at) {
+    const bool beat = now >= beat_at;
+    if (beat) {
       beat_at = now + client::kHeartbeatEvery_ns;
       for (auto& [process, attached] : processes) attached.segment->Beat(now);
     }
-    if (engine.any_active()) Look();
+    if (beat || engine.any_active()) Look();  // Whatever became of the rings.
     adopter->Look(now);
     engine.OnTime(Now());
     Pump();
