@@ -96,12 +96,10 @@ void Say(int level, const char* text) noexcept {
       error.st_dev != environment.error_device || error.st_ino != environment.error_inode) {
     return;
   }
-  char line[256];
-  const std::size_t length = strnlen(text, 200);
-  memcpy(line, "weir-preload: ", 14);
-  memcpy(line + 14, text, length);
-  line[14 + length] = '\n';
-  [[maybe_unused]] const ssize_t wrote = real::write(2, static_cast<const void*>(line), length + 15);
+  char prefix[] = "weir-preload: ";
+  char end[] = "\n";
+  const iovec parts[] = {{prefix, sizeof prefix - 1}, {const_cast<char*>(text), strlen(text)}, {end, 1}};
+  [[maybe_unused]] const ssize_t wrote = real::writev(2, static_cast<const iovec*>(parts), 3);
 }
 
 }  // namespace weir::preload

@@ -39,8 +39,10 @@ std::atomic<std::uint32_t>* LifePage() noexcept {
 void ForgetParent() noexcept {
   process.segment.store(nullptr);
   process.doorbell.store(nullptr);
-  if (process.home != nullptr) {
-    mmap(process.home, sizeof(client::Segment), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  constexpr int kOver = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+  if (process.home != nullptr &&
+      mmap(process.home, sizeof(client::Segment), PROT_READ | PROT_WRITE, kOver, -1, 0) == MAP_FAILED) {
+    process.home = nullptr;  // Nothing points there any more; the next segment goes elsewhere.
   }
   process.slots = PTHREAD_MUTEX_INITIALIZER;
   process.readiness = PTHREAD_MUTEX_INITIALIZER;

@@ -66,7 +66,7 @@ struct Process {
   std::uint32_t socket_count{};  ///< High-water mark.
 };
 
-extern Process process;
+extern Process process;  // NOLINT(bugprone-dynamic-static-initializers): it is constinit where it is defined
 
 class Lock {
  public:

@@ -41,6 +41,8 @@ class Real {
 
 namespace real {
 
+// All are constant-initialised, where they are defined.
+// NOLINTBEGIN(bugprone-dynamic-static-initializers)
 extern Real<ssize_t(int, const void*, size_t)> write;
 extern Real<ssize_t(int, const iovec*, int)> writev;
 extern Real<ssize_t(int, const void*, size_t, int)> send;
@@ -63,6 +65,7 @@ extern Real<int(int, int, int)> dup3;
 extern Real<int(int, int, int)> socket;
 extern Real<int(int, sockaddr*, socklen_t*)> accept;
 extern Real<int(int, sockaddr*, socklen_t*, int)> accept4;
+// NOLINTEND(bugprone-dynamic-static-initializers)
 
 }  // namespace real
 }  // namespace weir::preload

@@ -63,6 +63,7 @@ Channel MakeUnix() {
 Channel MakeTcp() {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   const int in = socket(AF_INET, SOCK_STREAM, 0);
+  WEIR_CHECK(listener >= 0 && in >= 0);
   Enlarge(listener);
   Enlarge(in);
   sockaddr_in address = {};

@@ -188,6 +188,7 @@ void FakeAgent::Release(std::size_t process) {
 
 Sink::Sink() {
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  WEIR_CHECK(listener_ >= 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -244,12 +245,14 @@ Child::Child(const std::vector<std::string>& command, const std::vector<std::str
   int ends[2];
   WEIR_CHECK(pipe2(ends, O_CLOEXEC) == 0);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& each : command) arguments.push_back(const_cast<char*>(each.c_str()));
   arguments.push_back(nullptr);
   pid_ = fork();
   WEIR_CHECK(pid_ >= 0);
   if (pid_ == 0) {
     dup2(ends[1], STDOUT_FILENO);
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the child of a fork has one thread.
     for (const std::string& each : environment) putenv(const_cast<char*>(each.c_str()));
     execvp(arguments[0], arguments.data());
     _exit(127);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "agents/client/attachment.h"
@@ -32,7 +33,7 @@ std::uint64_t PatternChecksum(std::size_t bytes) {
 class PreloadTest : public ::testing::Test {
  protected:
   std::vector<std::string> Environment(const std::string& agent) const {
-    return {"LD_PRELOAD=" WEIR_PRELOAD_LIBRARY,
+    return {std::string("LD_PRELOAD=") + WEIR_PRELOAD_LIBRARY,
             "WEIR_AGENT_SOCKET=" + agent,
             "WEIR_JOB=test",
             "WEIR_TENANT=tests",
