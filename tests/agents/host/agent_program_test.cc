@@ -87,13 +87,16 @@ class Program {
 /// A process with one connection to itself, which does not know of us.
 class Stranger {
  public:
-  Stranger() {
+  explicit Stranger(bool sends = false) {
     std::array<int, 2> ready{};
     EXPECT_EQ(pipe(ready.data()), 0);
     pid_ = fork();
     if (pid_ == 0) {
       const Loopback connection;
       const char ok = connection.ok() ? 1 : 0;
+      const std::string block(65536, 'x');
+      while (sends && send(connection.client(), block.data(), block.size(), MSG_DONTWAIT) > 0) {
+      }
       static_cast<void>(write(ready[1], &ok, 1));
       while (true) pause();
     }
@@ -286,6 +289,16 @@ TEST_F(AgentProgram, HeldAdoptedProcessKeepsARateItCanLiveWith) {
   coordinator_.Direct(NextLane(), wire::GATE_HOLD, 10e6);
   const std::vector<std::uint64_t> floor(2, 655'360);
   EXPECT_TRUE(Eventually([&] { return stranger.Caps() == floor; }));
+}
+
+TEST_F(AgentProgram, WhatAnAdoptedProcessHasQueuedIsItsDemand) {
+  const Stranger stranger(true);
+  coordinator_.Welcome(1);
+  ASSERT_EQ(Adopt(stranger.pid()), 0);
+  const auto demand = coordinator_.Next([](const wire::AgentMessage& m) { return m.has_demand_update(); });
+  ASSERT_EQ(demand.demand_update().lanes_size(), 1);
+  EXPECT_TRUE(demand.demand_update().lanes(0).active());
+  EXPECT_GT(demand.demand_update().lanes(0).bytes_waiting(), 0u);
 }
 
 TEST_F(AgentProgram, NoProcessIsAdoptedTwiceOrWithoutBeing) {

@@ -122,6 +122,7 @@ class AttachTest : public ::testing::Test {
       message.msg_control = control.data();
       message.msg_controllen = control.size();
       received.size = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+      if (received.size < 0) continue;  // `message` says nothing then.
       const cmsghdr* header = CMSG_FIRSTHDR(&message);
       if (header == nullptr) continue;
       received.descriptors = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
