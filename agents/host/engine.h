@@ -89,7 +89,8 @@ class AgentEngine {
   static constexpr Nanoseconds kProgressEvery = 10 * kMillisecond;
   static constexpr Nanoseconds kMeasureMin = kMillisecond / 2;  ///< A draining lane is never asked about more often.
   static constexpr Nanoseconds kMeasureMax = 20 * kMillisecond;
-  static constexpr Nanoseconds kLingerGapMax = 3 * kMillisecond;  ///< Longer pauses are worth giving the turn away.
+  /// Longer pauses are worth giving the turn away; for shorter ones the change-over and back costs more than it gives.
+  static constexpr Nanoseconds kLingerGapMax = 10 * kMillisecond;
   static constexpr Nanoseconds kDefaultTtl = 2 * kSecond;
   static constexpr Nanoseconds kHoldsOutliveConnection = 300 * kMillisecond;
   /// A pacing rate below this leaves a process unable to make progress should we vanish: 64 KiB in 0.1 s.

@@ -21,6 +21,7 @@ constexpr std::int64_t kSpinWindow_ns = 1'000'000;  // refusals closer together 
 constexpr std::uint32_t kSpinRefusals = 2;          // this many where the program was told "writable",
 constexpr std::uint32_t kSpinRefusalsMasked = 64;   // this many where it was not and may only be queueing
 constexpr std::int64_t kSpinPause_ns = 2'000'000;
+constexpr std::size_t kPortionMin = 16 * 1024;
 constexpr std::int64_t kHoldLook_ns = 100'000'000;  // a blocked writer looks at the agent's pulse this often
 constexpr std::uint32_t kHold = static_cast<std::uint32_t>(client::GateState::kHold);
 
@@ -146,10 +147,19 @@ Verdict Hold(const Write& write, FdEntry* entry, client::Segment* segment, Turn*
   return go ? Verdict::kGo : Verdict::kRefuse;
 }
 
+/// How much of a write to pass on. TCP takes a whole 64 KiB segment however little may wait unsent, and what it has
+/// taken is beyond any gate; a non-blocking writer is used to short results.
+std::size_t Portion(const Write& write, const client::LaneSlot& lane) noexcept {
+  const std::uint32_t lowat = lane.directive.notsent_lowat.load(std::memory_order_relaxed);
+  const std::size_t portion = std::max<std::size_t>(kPortionMin, lowat / 2);
+  if (lowat == 0 || write.bytes <= portion) return write.bytes;
+  return write.dont_wait || (fcntl(write.fd, F_GETFL) & O_NONBLOCK) != 0 ? portion : write.bytes;
+}
+
 /// A write to a data socket.
 ssize_t PassData(const Write& write, FdEntry* entry, Turn* turn, std::int64_t now) noexcept {
   client::Segment* segment = process.segment.load(std::memory_order_acquire);
-  if (segment == nullptr) return write.make(write.arguments);
+  if (segment == nullptr) return write.make(write.arguments, write.bytes);
   const int saved = errno;
   const bool gated = write.bytes >= kGatedBytes && write.may_be_held;
   if (gated && IsHeld(segment, entry->lane) && Hold(write, entry, segment, turn, now) == Verdict::kRefuse) {
@@ -158,7 +168,7 @@ ssize_t PassData(const Write& write, FdEntry* entry, Turn* turn, std::int64_t no
   }
   errno = saved;
   const std::uint64_t cookie = entry->cookie;
-  const ssize_t result = write.make(write.arguments);
+  const ssize_t result = write.make(write.arguments, Portion(write, segment->lanes[entry->lane]));
   const int error = errno;
   // Another thread may have closed the descriptor while the write was under way.
   if (turn->taken() && entry->kind.load(std::memory_order_acquire) == FdKind::kData && entry->cookie == cookie) {
@@ -174,13 +184,13 @@ ssize_t PassSocket(const Write& write, FdEntry* entry) noexcept {
   const std::uint32_t life = Lock::HeldByThisThread() ? 0 : ProcessLife();
   if (entry == nullptr && life != 0) entry = process.fds.Get(write.fd);
   errno = saved;
-  if (entry == nullptr || life == 0) return write.make(write.arguments);
+  if (entry == nullptr || life == 0) return write.make(write.arguments, write.bytes);
   Turn turn(entry, life);
-  if (!turn.taken()) return write.make(write.arguments);
+  if (!turn.taken()) return write.make(write.arguments, write.bytes);
   const std::int64_t now = client::NowNs();
   const bool data = Classify(write.fd, entry, write.bytes, life, now);
   errno = saved;
-  return data ? PassData(write, entry, &turn, now) : write.make(write.arguments);
+  return data ? PassData(write, entry, &turn, now) : write.make(write.arguments, write.bytes);
 }
 
 }  // namespace
@@ -189,7 +199,7 @@ ssize_t Pass(const Write& write) noexcept {
   FdEntry* entry = process.fds.Find(write.fd);
   const FdKind kind = entry == nullptr ? FdKind::kUnknown : entry->kind.load(std::memory_order_relaxed);
   if (kind == FdKind::kOther || (kind != FdKind::kData && write.bytes < kGatedBytes) || !EnvironmentAllows()) {
-    return write.make(write.arguments);
+    return write.make(write.arguments, write.bytes);
   }
   return PassSocket(write, entry);
 }

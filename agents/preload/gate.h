@@ -19,7 +19,8 @@ struct Write {
   bool dont_wait;     ///< MSG_DONTWAIT.
   bool may_be_held;   ///< False for urgent data, and for calls whose refusal programs do not expect.
   Extent extent;
-  ssize_t (*make)(const void* arguments);  ///< Makes it, with all its results, errno too.
+  /// Makes it, or its first `limit` bytes if it can be cut, with all its results, errno too.
+  ssize_t (*make)(const void* arguments, std::size_t limit);
   const void* arguments;
 };
 

@@ -17,11 +17,13 @@ using weir::preload::Forget;
 using weir::preload::Pass;
 namespace real = weir::preload::real;
 
-/// Runs `make`, a lambda, as a write of `bytes` to `fd`.
+/// Runs `make`, a lambda that takes the number of bytes to write at the most, as a write of `bytes` to `fd`.
 template <typename Make>
 ssize_t PassWrite(int fd, std::size_t bytes, int flags, const Make& make, Extent extent = Extent::kExact,
                   bool may_be_held = true) {
-  const auto call = [](const void* arguments) -> ssize_t { return (*static_cast<const Make*>(arguments))(); };
+  const auto call = [](const void* arguments, std::size_t limit) -> ssize_t {
+    return (*static_cast<const Make*>(arguments))(limit);
+  };
   return Pass({fd, bytes, (flags & MSG_DONTWAIT) != 0, may_be_held && (flags & MSG_OOB) == 0, extent, call, &make});
 }
 
@@ -33,35 +35,71 @@ std::size_t Length(const iovec* parts, std::size_t count) {
   return bytes;
 }
 
+/// The first `limit` bytes of a list of parts; the list itself where that is all of it or the cut lies far down.
+class Cut {
+ public:
+  Cut(const iovec* parts, std::size_t count, std::size_t limit) : parts_(parts), count_(count) {
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < count && i < kCopied; ++i) {
+      copy_[i] = parts[i];
+      bytes += parts[i].iov_len;
+      if (bytes < limit) continue;
+      if (bytes == limit && i + 1 == count) return;
+      copy_[i].iov_len -= bytes - limit;
+      parts_ = copy_;
+      count_ = i + 1;
+      return;
+    }
+  }
+  Cut(const Cut&) = delete;
+  Cut& operator=(const Cut&) = delete;
+  const iovec* parts() const { return parts_; }
+  std::size_t count() const { return count_; }
+
+ private:
+  static constexpr std::size_t kCopied = 8;
+  const iovec* parts_;
+  std::size_t count_;
+  iovec copy_[kCopied];
+};
+
 }  // namespace
 
 #define WEIR_HOOK extern "C" __attribute__((visibility("default")))
 
 WEIR_HOOK ssize_t write(int fd, const void* data, size_t size) {
-  return PassWrite(fd, size, 0, [&] { return real::write(fd, data, size); });
+  return PassWrite(fd, size, 0, [&](std::size_t limit) { return real::write(fd, data, limit); });
 }
 
 WEIR_HOOK ssize_t writev(int fd, const iovec* parts, int count) {
   if (parts == nullptr || count <= 0 || static_cast<std::size_t>(count) > kPartsMax)
     return real::writev(fd, parts, count);
-  return PassWrite(fd, Length(parts, static_cast<std::size_t>(count)), 0,
-                   [&] { return real::writev(fd, parts, count); });
+  return PassWrite(fd, Length(parts, static_cast<std::size_t>(count)), 0, [&](std::size_t limit) {
+    const Cut cut(parts, static_cast<std::size_t>(count), limit);
+    return real::writev(fd, cut.parts(), static_cast<int>(cut.count()));
+  });
 }
 
 WEIR_HOOK ssize_t send(int fd, const void* data, size_t size, int flags) {
-  return PassWrite(fd, size, flags, [&] { return real::send(fd, data, size, flags); });
+  return PassWrite(fd, size, flags, [&](std::size_t limit) { return real::send(fd, data, limit, flags); });
 }
 
 WEIR_HOOK ssize_t sendto(int fd, const void* data, size_t size, int flags, const sockaddr* to, socklen_t length) {
-  return PassWrite(fd, size, flags, [&] { return real::sendto(fd, data, size, flags, to, length); });
+  return PassWrite(fd, size, flags,
+                   [&](std::size_t limit) { return real::sendto(fd, data, limit, flags, to, length); });
 }
 
 WEIR_HOOK ssize_t sendmsg(int fd, const msghdr* message, int flags) {
   if (message == nullptr || message->msg_iov == nullptr || message->msg_iovlen > kPartsMax) {
     return real::sendmsg(fd, message, flags);
   }
-  return PassWrite(fd, Length(message->msg_iov, message->msg_iovlen), flags,
-                   [&] { return real::sendmsg(fd, message, flags); });
+  return PassWrite(fd, Length(message->msg_iov, message->msg_iovlen), flags, [&](std::size_t limit) {
+    const Cut cut(message->msg_iov, message->msg_iovlen, limit);
+    msghdr shorter = *message;
+    shorter.msg_iov = const_cast<iovec*>(cut.parts());
+    shorter.msg_iovlen = cut.count();
+    return real::sendmsg(fd, &shorter, flags);
+  });
 }
 
 WEIR_HOOK int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
@@ -71,27 +109,29 @@ WEIR_HOOK int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
   }
   // The books are kept in bytes, the call counts messages.
   int sent = -1;
-  const ssize_t bytes = PassWrite(fd, Length(messages[0].msg_hdr.msg_iov, messages[0].msg_hdr.msg_iovlen), flags, [&] {
-    sent = real::sendmmsg(fd, messages, count, flags);
-    return sent < 0 ? ssize_t{-1} : static_cast<ssize_t>(messages[0].msg_len);
-  });
+  const ssize_t bytes =
+      PassWrite(fd, Length(messages[0].msg_hdr.msg_iov, messages[0].msg_hdr.msg_iovlen), flags, [&](std::size_t) {
+        sent = real::sendmmsg(fd, messages, count, flags);
+        return sent < 0 ? ssize_t{-1} : static_cast<ssize_t>(messages[0].msg_len);
+      });
   return bytes < 0 ? -1 : sent;
 }
 
 WEIR_HOOK ssize_t sendfile(int fd, int in, off_t* offset, size_t size) {
   return PassWrite(
-      fd, size, 0, [&] { return real::sendfile(fd, in, offset, size); }, Extent::kUpTo);
+      fd, size, 0, [&](std::size_t) { return real::sendfile(fd, in, offset, size); }, Extent::kUpTo);
 }
 
 WEIR_HOOK ssize_t sendfile64(int fd, int in, off64_t* offset, size_t size) {
   static_assert(sizeof(off_t) == sizeof(off64_t));
   return PassWrite(
-      fd, size, 0, [&] { return real::sendfile(fd, in, offset, size); }, Extent::kUpTo);
+      fd, size, 0, [&](std::size_t) { return real::sendfile(fd, in, offset, size); }, Extent::kUpTo);
 }
 
 WEIR_HOOK ssize_t splice(int in, off64_t* in_offset, int fd, off64_t* offset, size_t size, unsigned flags) {
   return PassWrite(
-      fd, size, 0, [&] { return real::splice(in, in_offset, fd, offset, size, flags); }, Extent::kUpTo, false);
+      fd, size, 0, [&](std::size_t) { return real::splice(in, in_offset, fd, offset, size, flags); }, Extent::kUpTo,
+      false);
 }
 
 WEIR_HOOK int epoll_ctl(int epoll_fd, int operation, int fd, epoll_event* event) noexcept {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kSegments = 3 * 1448;  // a lane with no more than this outstanding counts as idle
 
-constexpr Nanoseconds kLingerGapMax = 3 * kMillisecond;
+constexpr Nanoseconds kLingerGapMax = 10 * kMillisecond;
 
 Nanoseconds ToNanoseconds(double seconds) {
   return static_cast<Nanoseconds>(seconds * 1e9);
