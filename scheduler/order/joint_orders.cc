@@ -46,16 +46,15 @@ class PrimalDualOrder final : public JointOrder {
   PrimalDual primal_dual_;
 };
 
-/// Improves the primal-dual order and the smallest-bottleneck order, and takes the better. Beyond kWide coflows the
-/// reach of a move is limited, which bounds the decision at about kWide x kReach link passes; no coflow far away in the
-/// order is a good neighbour.
+/// Improves the better of the primal-dual order and the smallest-bottleneck order. A few passes find what many find.
+/// The reach of a move is limited, which bounds the decision when very many coflows run: one far away in the order is
+/// not a good neighbour.
 class LocalSearchOrder final : public JointOrder {
-  static constexpr int kPasses = 20;
+  static constexpr int kPasses = 4;
   static constexpr std::size_t kReach = 64;
 
   void SortRows() override {
     primal_dual_.Sort(loads_, weights_, &rows_);
-    search_.Improve(loads_, weights_, kPasses, kReach, &rows_);
     bottleneck_.resize(loads_.rows());
     for (std::size_t row = 0; row < loads_.rows(); ++row) {
       bottleneck_[row] = loads_.Bottleneck(row) / weights_[row];
@@ -64,10 +63,10 @@ class LocalSearchOrder final : public JointOrder {
     std::iota(other_.begin(), other_.end(), 0U);
     std::stable_sort(other_.begin(), other_.end(),
                      [this](std::uint32_t a, std::uint32_t b) { return bottleneck_[a] < bottleneck_[b]; });
-    search_.Improve(loads_, weights_, kPasses, kReach, &other_);
     if (IndependentLinksCost(loads_, weights_, other_) < IndependentLinksCost(loads_, weights_, rows_)) {
       rows_.swap(other_);
     }
+    search_.Improve(loads_, weights_, kPasses, kReach, &rows_);
   }
 
   PrimalDual primal_dual_;

@@ -6,9 +6,16 @@
 namespace weir::scheduler {
 
 void LoadMatrix::Load(const ActiveTable& table, std::span<const std::uint32_t> slots) {
+  any_.assign(table.links(), 0);
+  for (const std::uint32_t slot : slots) {
+    const auto load = table.Load(slot);
+    for (std::size_t link = 0; link < load.size(); ++link) {
+      any_[link] |= load[link];
+    }
+  }
   used_.clear();
   for (std::uint32_t link = 0; link < table.links(); ++link) {
-    if (std::any_of(slots.begin(), slots.end(), [&](std::uint32_t slot) { return table.Load(slot)[link] > 0; })) {
+    if (any_[link] != 0) {
       used_.push_back(link);
     }
   }
@@ -20,6 +27,20 @@ void LoadMatrix::Load(const ActiveTable& table, std::span<const std::uint32_t> s
     for (const std::uint32_t link : used_) {
       *out++ = static_cast<double>(load[link]) * table.time_per_byte[link];
     }
+  }
+  IndexCells();
+}
+
+void LoadMatrix::IndexCells() {
+  cells_.clear();
+  first_cell_.assign(1, 0);
+  for (std::size_t row = 0; row < rows_; ++row) {
+    for (std::uint32_t link = 0; link < used_.size(); ++link) {
+      if (Row(row)[link] > 0) {
+        cells_.push_back({link, Row(row)[link]});
+      }
+    }
+    first_cell_.push_back(cells_.size());
   }
 }
 
@@ -40,6 +61,7 @@ void LoadMatrix::Load(std::span<const double> times, std::size_t rows, std::size
       times_.push_back(times[row * links + link]);
     }
   }
+  IndexCells();
 }
 
 double LoadMatrix::Bottleneck(std::size_t row) const {
@@ -112,23 +134,24 @@ double IndependentLinksCost(const LoadMatrix& loads, std::span<const double> wei
 
 namespace {
 
-/// What exchanging two neighbours changes: `ahead` is the load in front of both. Positive: the exchange is worse.
-double SwapCost(const double* first, const double* second, double first_weight, double second_weight,
-                const double* ahead, std::size_t links) {
-  double first_old = 0;
-  double first_new = 0;
-  double second_old = 0;
-  double second_new = 0;
-  for (std::size_t link = 0; link < links; ++link) {
-    const double a = first[link];
-    const double b = second[link];
-    const double both = ahead[link] + a + b;
-    first_old = std::max(first_old, a > 0 ? ahead[link] + a : 0.0);
-    first_new = std::max(first_new, a > 0 ? both : 0.0);
-    second_old = std::max(second_old, b > 0 ? both : 0.0);
-    second_new = std::max(second_new, b > 0 ? ahead[link] + b : 0.0);
+using Cells = std::span<const LoadMatrix::Cell>;
+
+/// How much later a row ends when `other` goes in front of it, with `ahead` in front of both.
+double PushBack(Cells row, const double* other, const double* ahead) {
+  double alone = 0;
+  double behind = 0;
+  for (const LoadMatrix::Cell& cell : row) {
+    const double end = ahead[cell.link] + cell.time;
+    alone = std::max(alone, end);
+    behind = std::max(behind, end + other[cell.link]);
   }
-  return first_weight * (first_new - first_old) + second_weight * (second_new - second_old);
+  return behind - alone;
+}
+
+void AddTo(std::vector<double>* sums, Cells cells, double sign) {
+  for (const LoadMatrix::Cell& cell : cells) {
+    (*sums)[cell.link] += sign * cell.time;
+  }
 }
 
 }  // namespace
@@ -138,8 +161,10 @@ double OrderSearch::Improve(const LoadMatrix& loads, std::span<const double> wei
   gained_ = 0;
   for (int pass = 0; pass < passes; ++pass) {
     bool moved = false;
+    ahead_.assign(loads.links(), 0);
     for (std::size_t at = 0; at < order->size(); ++at) {
       moved |= TryMoves(loads, weights, at, reach, order);
+      AddTo(&ahead_, loads.Cells((*order)[at]), 1.0);
     }
     if (!moved) {
       break;
@@ -150,46 +175,31 @@ double OrderSearch::Improve(const LoadMatrix& loads, std::span<const double> wei
 
 bool OrderSearch::TryMoves(const LoadMatrix& loads, std::span<const double> weights, std::size_t at, std::size_t reach,
                            std::vector<std::uint32_t>* order) {
-  const std::size_t links = loads.links();
   const std::uint32_t row = (*order)[at];
-  const double* mine = loads.Row(row);
-  before_.assign(links, 0);
-  for (std::size_t i = 0; i < at; ++i) {
-    const double* times = loads.Row((*order)[i]);
-    for (std::size_t link = 0; link < links; ++link) {
-      before_[link] += times[link];
-    }
-  }
-  double best = -1e-9 * (1.0 + before_[0] + mine[0]);
+  const Cells mine = loads.Cells(row);
+  double best = -1e-9 * (1.0 + loads.Bottleneck(row));
   std::size_t best_at = at;
   double change = 0;
-  for (std::size_t to = at + 1; to < std::min(order->size(), at + 1 + reach);
-       ++to) {  // backwards in time: others overtake
+  before_ = ahead_;
+  for (std::size_t to = at + 1; to < std::min(order->size(), at + 1 + reach); ++to) {  // later: others overtake
     const std::uint32_t other = (*order)[to];
-    const double* theirs = loads.Row(other);
-    change += SwapCost(mine, theirs, weights[row], weights[other], before_.data(), links);
+    const Cells theirs = loads.Cells(other);
+    change += weights[row] * PushBack(mine, loads.Row(other), before_.data()) -
+              weights[other] * PushBack(theirs, loads.Row(row), before_.data());
     if (change < best) {
       best = change;
       best_at = to;
     }
-    for (std::size_t link = 0; link < links; ++link) {
-      before_[link] += theirs[link];
-    }
-  }
-  for (std::size_t to = std::min(order->size(), at + 1 + reach); to-- > at + 1;) {
-    const double* theirs = loads.Row((*order)[to]);
-    for (std::size_t link = 0; link < links; ++link) {
-      before_[link] -= theirs[link];
-    }
+    AddTo(&before_, theirs, 1.0);
   }
   change = 0;
-  for (std::size_t to = at; to-- > at - std::min(at, reach);) {  // forwards: it overtakes others
+  before_ = ahead_;
+  for (std::size_t to = at; to-- > at - std::min(at, reach);) {  // earlier: it overtakes others
     const std::uint32_t other = (*order)[to];
-    const double* theirs = loads.Row(other);
-    for (std::size_t link = 0; link < links; ++link) {
-      before_[link] -= theirs[link];
-    }
-    change += SwapCost(theirs, mine, weights[other], weights[row], before_.data(), links);
+    const Cells theirs = loads.Cells(other);
+    AddTo(&before_, theirs, -1.0);
+    change += weights[other] * PushBack(theirs, loads.Row(row), before_.data()) -
+              weights[row] * PushBack(mine, loads.Row(other), before_.data());
     if (change < best) {
       best = change;
       best_at = to;
@@ -204,8 +214,14 @@ bool OrderSearch::TryMoves(const LoadMatrix& loads, std::span<const double> weig
   const auto target = begin + static_cast<std::ptrdiff_t>(best_at);
   if (best_at > at) {
     std::rotate(from, from + 1, target + 1);
-  } else {
-    std::rotate(target, from, from + 1);
+    return true;
+  }
+  for (std::size_t i = best_at; i < at; ++i) {
+    AddTo(&ahead_, loads.Cells((*order)[i]), -1.0);  // what stood between is no longer in front of position best_at
+  }
+  std::rotate(target, from, from + 1);
+  for (std::size_t i = best_at; i < at; ++i) {
+    AddTo(&ahead_, loads.Cells((*order)[i]), 1.0);
   }
   return true;
 }

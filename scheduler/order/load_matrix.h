@@ -22,10 +22,24 @@ class LoadMatrix {
   const double* Row(std::size_t row) const { return &times_[row * used_.size()]; }
   double Bottleneck(std::size_t row) const;
 
+  struct Cell {
+    std::uint32_t link = 0;
+    double time = 0;
+  };
+  /// The links of a row with any load, in order; most coflows use few.
+  std::span<const Cell> Cells(std::size_t row) const {
+    return {cells_.data() + first_cell_[row], first_cell_[row + 1] - first_cell_[row]};
+  }
+
  private:
+  void IndexCells();
+
   std::size_t rows_ = 0;
   std::vector<std::uint32_t> used_;  // the links with any load
+  std::vector<std::int64_t> any_;
   std::vector<double> times_;
+  std::vector<Cell> cells_;
+  std::vector<std::size_t> first_cell_;
 };
 
 /// Primal-dual order (BSSI): places coflows from last to first; the coflow placed last is the one with the least weight
@@ -46,7 +60,7 @@ double IndependentLinksCost(const LoadMatrix& loads, std::span<const double> wei
                             std::span<const std::uint32_t> order);
 
 /// Moves single rows to other positions of `order` while that cost falls; at most `passes` passes over all rows and
-/// `reach` positions from where a row stands. O(passes x n x reach x links).
+/// `reach` positions from where a row stands. O(passes x n x reach x links in use).
 class OrderSearch {
  public:
   /// Returns by how much the cost fell.
@@ -56,7 +70,8 @@ class OrderSearch {
  private:
   bool TryMoves(const LoadMatrix& loads, std::span<const double> weights, std::size_t at, std::size_t reach,
                 std::vector<std::uint32_t>* order);
-  std::vector<double> before_;  // by link: load ahead of the pair being swapped
+  std::vector<double> ahead_;   // by link: load in front of the row being moved
+  std::vector<double> before_;  // scratch: load in front of the pair being exchanged
   double gained_ = 0;
 };
 

@@ -51,7 +51,7 @@ struct OrderOptions {
   std::int64_t queues = 10;               ///< Number of queues (K).
   std::int64_t pilots_min = 20;           ///< At least so many pilot flows.
   double pilot_share = 0.01;              ///< And this share of a coflow's flows.
-  double shrink = 1.0;                    ///< How many flows' worth the coflow's mean weighs against a receiver's own.
+  double shrink = 0.0;                    ///< How many flows' worth the coflow's mean weighs against a receiver's own.
   std::int64_t megabyte = 1'048'576;      ///< Assumed size of a flow nobody has seen anything of.
 };
 

@@ -50,7 +50,8 @@ class AttainedService final : public Order {
     SortByKey(table, keys_, order);
   }
   bool needs_sizes() const override { return false; }
-  std::int64_t NextChange(const ActiveTable& table, std::int64_t now, std::span<const std::int64_t> rate) const override {
+  std::int64_t NextChange(const ActiveTable& table, std::int64_t now,
+                          std::span<const std::int64_t> rate) const override {
     std::int64_t next = kNever;
     for (const std::uint32_t slot : table.live()) {
       const auto sent = static_cast<double>(table.bytes_sent[slot]);
@@ -64,8 +65,8 @@ class AttainedService final : public Order {
   std::vector<double> keys_;
 };
 
-/// The largest flow so far times the number of flows picks the queue, so wide coflows step down early; inside a queue the coflow
-/// that competes with the fewest others goes first.
+/// The largest flow so far times the number of flows picks the queue, so wide coflows step down early; inside a queue
+/// the coflow that competes with the fewest others goes first.
 class PerFlowThreshold final : public Order {
  public:
   explicit PerFlowThreshold(const OrderOptions& o) : limits_(static_cast<double>(o.first_limit), o.factor, o.queues) {}
@@ -74,7 +75,8 @@ class PerFlowThreshold final : public Order {
     keys_.resize(table.id.size());
     const auto live = table.live();
     for (const std::uint32_t slot : live) {
-      const auto contention = std::count_if(live.begin(), live.end(), [&](std::uint32_t other) { return Share(table, slot, other); });
+      const auto contention =
+          std::count_if(live.begin(), live.end(), [&](std::uint32_t other) { return Share(table, slot, other); });
       // Contention is below the number of coflows, so it never outweighs a queue.
       keys_[slot] = static_cast<double>(limits_.Queue(Metric(table, slot))) +
                     static_cast<double>(contention) / static_cast<double>(live.size() + 1);
@@ -83,7 +85,8 @@ class PerFlowThreshold final : public Order {
   }
   bool needs_sizes() const override { return false; }
   Refresh refresh() const override { return Refresh::kFlowEnds; }
-  std::int64_t NextChange(const ActiveTable& table, std::int64_t now, std::span<const std::int64_t> rate) const override {
+  std::int64_t NextChange(const ActiveTable& table, std::int64_t now,
+                          std::span<const std::int64_t> rate) const override {
     std::int64_t next = kNever;
     for (const std::uint32_t slot : table.live()) {
       const double metric = Metric(table, slot);
@@ -112,9 +115,9 @@ class PerFlowThreshold final : public Order {
   std::vector<double> keys_;
 };
 
-/// A few flows of each coflow run first; what they teach orders the rest. Every ended flow sharpens the estimate: a receiver's flows
-/// are taken to be like its ended ones, pulled towards the coflow's mean with the weight of `shrink` flows, because one ended flow
-/// says everything under an even split and little under a skewed one.
+/// A few flows of each coflow run first; what they teach orders the rest. Every ended flow sharpens the estimate: a
+/// receiver's flows are taken to be like its ended ones, pulled towards the coflow's mean with the weight of `shrink`
+/// flows, because one ended flow says everything under an even split and little under a skewed one.
 class PilotOrder final : public Order {
  public:
   explicit PilotOrder(const OrderOptions& o) : options_(o), once_(o.name == "philae") {}
@@ -122,7 +125,9 @@ class PilotOrder final : public Order {
   void Sort(const ActiveTable& table, std::int64_t /*now*/, std::vector<std::uint32_t>* order) override {
     keys_.resize(table.id.size());
     for (const std::uint32_t slot : table.live()) {
-      keys_[slot] = table.pilots_left[slot] > 0 ? BeforeSampling(table, slot) : once_ ? Total(table, slot) : Bottleneck(table, slot);
+      keys_[slot] = table.pilots_left[slot] > 0 ? BeforeSampling(table, slot)
+                    : once_                     ? Total(table, slot)
+                                                : Bottleneck(table, slot);
     }
     SortByKey(table, keys_, order);
   }
@@ -163,7 +168,7 @@ class PilotOrder final : public Order {
       estimate_of_[slot] = table.id[slot];
       estimate_[slot] = MeanOfEnded(table, slot) * static_cast<double>(table.width[slot]);
     }
-    return std::max(0.0, estimate_[slot] - static_cast<double>(table.bytes_sent[slot]));
+    return estimate_[slot];
   }
 
   double Bottleneck(const ActiveTable& table, std::uint32_t slot) const {
@@ -190,7 +195,8 @@ class PilotOrder final : public Order {
     const double sender_size = flows_left > 0 ? expected / flows_left : 0;
     for (std::size_t link = 0; link < half; ++link) {
       if (left[link] > 0) {
-        worst = std::max(worst, sender_size * static_cast<double>(left[link]) - static_cast<double>(attained[link] - bytes[link]));
+        worst = std::max(
+            worst, sender_size * static_cast<double>(left[link]) - static_cast<double>(attained[link] - bytes[link]));
       }
     }
     return worst;

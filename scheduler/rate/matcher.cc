@@ -13,6 +13,10 @@ void Clear(std::vector<std::uint64_t>* bits, std::uint32_t i) {
   (*bits)[i / 64] &= ~(std::uint64_t{1} << (i % 64));
 }
 
+bool IsSet(const std::vector<std::uint64_t>& bits, std::uint32_t i) {
+  return (bits[i / 64] >> (i % 64) & 1) != 0;
+}
+
 bool AnyCommon(const std::vector<std::uint64_t>& a, const std::vector<std::uint64_t>& b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     if ((a[i] & b[i]) != 0) {
@@ -52,7 +56,7 @@ Matcher::Matcher(std::uint32_t ports)
       dirty_destination_(words_, 0),
       free_source_(words_, 0),
       free_destination_(words_, 0) {
-  candidates_.reserve(ports);
+  candidates_.reserve(2 * std::size_t{ports});
   ended_.reserve(ports);
 }
 
@@ -83,14 +87,12 @@ void Matcher::IndexGroupRows(std::span<const MatchFlow> flows, Group* group) {
   group->pending_of_source.assign(sources * words_, 0);
   group->pending_of_destination.assign(destinations * words_, 0);
   group->first_flow.assign(1, 0);
-  group->destination.clear();
   group->left.clear();
   for (const MatchFlow& flow : flows) {
     const std::size_t row = group->row_of_source[flow.source];
     if (row + 2 > group->first_flow.size()) {
       group->first_flow.push_back(0);
     }
-    group->destination.push_back(flow.destination);
     group->left.push_back(flow.bytes);
     group->first_flow[row + 1] = static_cast<std::uint32_t>(group->left.size());
     group->pending_of_source[row * words_ + flow.destination / 64] |= std::uint64_t{1} << (flow.destination % 64);
@@ -100,6 +102,7 @@ void Matcher::IndexGroupRows(std::span<const MatchFlow> flows, Group* group) {
     Set(&group->destinations, flow.destination);
   }
   group->size = group->left;
+  group->all_of_source = group->pending_of_source;
 }
 
 void Matcher::RemoveGroup(std::uint32_t number) {
@@ -179,20 +182,39 @@ void Matcher::Rematch(std::span<const std::int64_t> keys, std::span<const std::u
     if (!sources && !AnyCommon(dirty_destination_, free_destination_)) {
       break;
     }
+    if (group.flows_left <= kRebuiltFlows && group.pairs > 0) {
+      ReleaseAll(number);
+    }
     const std::int64_t* group_keys = &keys[std::size_t{key_row[number]} * 2 * ports_];
-    FillFromSources(number, group_keys);
-    FillFromDestinations(number, group_keys);
+    Fill(number, group_keys);
   }
   std::fill(dirty_source_.begin(), dirty_source_.end(), 0);
   std::fill(dirty_destination_.begin(), dirty_destination_.end(), 0);
 }
 
-void Matcher::CollectCandidates(const std::vector<std::uint64_t>& dirty, const std::vector<std::uint64_t>& free,
-                                const std::vector<std::uint64_t>& useful, const std::int64_t* keys) {
+void Matcher::ReleaseAll(std::uint32_t number) {
+  Group& group = groups_[number];
+  for (std::size_t word = 0; word < words_; ++word) {
+    for (std::uint64_t bits = group.held_sources[word]; bits != 0; bits &= bits - 1) {
+      const auto source = static_cast<std::uint32_t>(word * 64) + static_cast<std::uint32_t>(__builtin_ctzll(bits));
+      Set(&free_source_, source);
+      Set(&free_destination_, held_[source].destination);
+      Release(source);
+    }
+  }
+}
+
+void Matcher::CollectCandidates(const Group& group, const std::int64_t* keys) {
   candidates_.clear();
   for (std::size_t word = 0; word < words_; ++word) {
-    for (std::uint64_t bits = dirty[word] & free[word] & useful[word]; bits != 0; bits &= bits - 1) {
-      candidates_.push_back(static_cast<std::uint32_t>(word * 64) + static_cast<std::uint32_t>(__builtin_ctzll(bits)));
+    const auto base = static_cast<std::uint32_t>(word * 64);
+    for (std::uint64_t bits = dirty_source_[word] & free_source_[word] & group.sources[word]; bits != 0;
+         bits &= bits - 1) {
+      candidates_.push_back(base + static_cast<std::uint32_t>(__builtin_ctzll(bits)));
+    }
+    for (std::uint64_t bits = dirty_destination_[word] & free_destination_[word] & group.destinations[word]; bits != 0;
+         bits &= bits - 1) {
+      candidates_.push_back(ports_ + base + static_cast<std::uint32_t>(__builtin_ctzll(bits)));
     }
   }
   std::sort(candidates_.begin(), candidates_.end(),
@@ -215,26 +237,22 @@ std::uint32_t Matcher::Best(const std::uint64_t* pending, const std::vector<std:
   return best;
 }
 
-void Matcher::FillFromSources(std::uint32_t number, const std::int64_t* keys) {
+void Matcher::Fill(std::uint32_t number, const std::int64_t* keys) {
   const Group& group = groups_[number];
-  CollectCandidates(dirty_source_, free_source_, group.sources, keys);
-  for (const std::uint32_t source : candidates_) {
-    const std::uint64_t* pending = &group.pending_of_source[group.row_of_source[source] * words_];
-    const std::uint32_t destination = Best(pending, free_destination_, keys + ports_);
-    if (destination != kNone) {
-      Take(number, source, destination);
-    }
-  }
-}
-
-void Matcher::FillFromDestinations(std::uint32_t number, const std::int64_t* keys) {
-  const Group& group = groups_[number];
-  CollectCandidates(dirty_destination_, free_destination_, group.destinations, keys + ports_);
-  for (const std::uint32_t destination : candidates_) {
-    const std::uint64_t* pending = &group.pending_of_destination[group.row_of_destination[destination] * words_];
-    const std::uint32_t source = Best(pending, free_source_, keys);
-    if (source != kNone) {
-      Take(number, source, destination);
+  CollectCandidates(group, keys);
+  for (const std::uint32_t port : candidates_) {
+    if (port < ports_ && IsSet(free_source_, port)) {
+      const std::uint64_t* pending = &group.pending_of_source[group.row_of_source[port] * words_];
+      const std::uint32_t destination = Best(pending, free_destination_, keys + ports_);
+      if (destination != kNone) {
+        Take(number, port, destination);
+      }
+    } else if (port >= ports_ && IsSet(free_destination_, port - ports_)) {
+      const std::uint64_t* pending = &group.pending_of_destination[group.row_of_destination[port - ports_] * words_];
+      const std::uint32_t source = Best(pending, free_source_, keys);
+      if (source != kNone) {
+        Take(number, source, port - ports_);
+      }
     }
   }
 }
@@ -248,9 +266,13 @@ void Matcher::Take(std::uint32_t number, std::uint32_t source, std::uint32_t des
   }
   Group& group = groups_[number];
   const std::size_t row = group.row_of_source[source];
-  const auto first = group.destination.begin() + group.first_flow[row];
-  const auto last = group.destination.begin() + group.first_flow[row + 1];
-  const auto flow = static_cast<std::uint32_t>(std::lower_bound(first, last, destination) - group.destination.begin());
+  const std::uint64_t* all = &group.all_of_source[row * words_];
+  std::uint32_t flow = group.first_flow[row];
+  for (std::size_t word = 0; word < destination / 64; ++word) {
+    flow += static_cast<std::uint32_t>(__builtin_popcountll(all[word]));
+  }
+  flow += static_cast<std::uint32_t>(
+      __builtin_popcountll(all[destination / 64] & ((std::uint64_t{1} << (destination % 64)) - 1)));
   held_[source] = {number, destination, flow, group.left[flow], group.size[flow]};
   sender_to_[destination] = source;
   ++group.pairs;

@@ -70,9 +70,13 @@ class Matcher {
     }
   }
   std::span<const EndedFlow> ended() const { return ended_; }
+  void ForgetEnded() { ended_.clear(); }
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+  /// Groups with at most so many flows left choose all their ports anew at every Rematch that concerns them: for them
+  /// the largest-first choice decides the end, and it costs little. Larger ones only fill the ports that came free.
+  static constexpr std::int64_t kRebuiltFlows = 2048;
 
   /// What a sending port is doing. `left` is kept here, not in the group, while the pair is served.
   struct Held {
@@ -89,9 +93,9 @@ class Matcher {
     std::int64_t pairs = 0;
     std::vector<std::uint32_t> row_of_source, row_of_destination;  // by port; kNone: no flow there
     std::vector<std::uint32_t> first_flow;                         // by source row, one more at the end
-    std::vector<std::uint32_t> destination;                        // by flow, ascending inside a source row
     std::vector<std::int64_t> left, size;                          // by flow
-    std::vector<std::uint64_t> pending_of_source;       // source row x words: destinations with a flow not ended
+    std::vector<std::uint64_t> all_of_source;           // source row x words: destinations with a flow, ended or not
+    std::vector<std::uint64_t> pending_of_source;       // the same, without the ended ones
     std::vector<std::uint64_t> pending_of_destination;  // destination row x words: sources
     std::vector<std::uint64_t> sources, destinations;   // ports with any pending flow
     std::vector<std::uint64_t> held_sources, held_destinations;  // ports this group is using
@@ -100,11 +104,10 @@ class Matcher {
   void IndexGroupRows(std::span<const MatchFlow> flows, Group* group);
   void End(std::uint32_t source);
   void Release(std::uint32_t source);
-  void FillFromSources(std::uint32_t number, const std::int64_t* keys);
-  void FillFromDestinations(std::uint32_t number, const std::int64_t* keys);
+  void ReleaseAll(std::uint32_t number);
+  void Fill(std::uint32_t number, const std::int64_t* keys);
   void Take(std::uint32_t number, std::uint32_t source, std::uint32_t destination);
-  void CollectCandidates(const std::vector<std::uint64_t>& dirty, const std::vector<std::uint64_t>& free,
-                         const std::vector<std::uint64_t>& useful, const std::int64_t* keys);
+  void CollectCandidates(const Group& group, const std::int64_t* keys);
   std::uint32_t Best(const std::uint64_t* pending, const std::vector<std::uint64_t>& free,
                      const std::int64_t* keys) const;
 
@@ -118,7 +121,7 @@ class Matcher {
   std::vector<std::uint64_t> busy_source_;
   std::vector<std::uint64_t> dirty_source_, dirty_destination_;  // freed since the last Rematch
   std::vector<std::uint64_t> free_source_, free_destination_;    // scratch: not held by this or an earlier group
-  std::vector<std::uint32_t> candidates_;
+  std::vector<std::uint32_t> candidates_;  // free ports that may take a flow: sources, and destinations + ports_
   std::vector<EndedFlow> ended_;
 };
 

@@ -4,10 +4,11 @@
 
 namespace weir::scheduler {
 
-/// A tick is the time a port of the reference rate needs for one byte, so the simulators count in whole bytes and need no other unit.
+/// A tick is the time a port of the reference rate needs for one byte, so the simulators count in whole bytes and need
+/// no other unit.
 struct TimeScale {
-  double ticks_per_ms = 134'217.728;   ///< Of the unit that is read and reported: ms, or sim-ms.
-  bool coflowsim = false;              ///< Milliseconds of a trace are taken as CoflowSim's unit, 1/1024 s.
+  double ticks_per_ms = 134'217.728;  ///< Of the unit that is read and reported: ms, or sim-ms.
+  bool coflowsim = false;             ///< Milliseconds of a trace are taken as CoflowSim's unit, 1/1024 s.
 
   static TimeScale Milliseconds(double port_rate) { return {port_rate / 1000.0, false}; }
   static TimeScale CoflowSim(double port_rate) { return {port_rate / 1024.0, true}; }
@@ -16,13 +17,12 @@ struct TimeScale {
 
 struct SimOptions {
   TimeScale scale;
-  std::int64_t arrival_step = 0;   ///< Arrivals are rounded up to multiples of this many ticks; 0: not at all.
-  std::int64_t delay = 0;          ///< Coordination: the state of one tick of this period is acted on at the next; 0: at once.
-  int levels = 0;                  ///< Priority levels of the fabric; 0: as many as coflows. Pilots have one level more.
-  bool levels_fair = false;        ///< Inside the shared level: a new random order at each tick instead of first come first served.
-  std::int64_t quantum = 0;        ///< Fluid only: flow ends are acted on at most every so many ticks.
-  std::uint64_t seed = 1;          ///< Of pilot choice.
-  double aging = 0;                ///< Coflows older than this many times their isolation go first; 0: never.
+  std::int64_t arrival_step = 0;  ///< Arrivals are rounded up to multiples of this many ticks; 0: not at all.
+  std::int64_t delay = 0;  ///< Coordination: the state of one tick of this period is acted on at the next; 0: at once.
+  int levels = 0;          ///< Priority levels of the fabric; 0: as many as coflows. Pilots have one level more.
+  std::int64_t quantum = 0;              ///< Fluid only: flow ends are acted on at most every so many ticks.
+  std::uint64_t seed = 1;                ///< Of pilot choice.
+  double aging = 0;                      ///< Coflows older than this many times their isolation go first; 0: never.
   std::int64_t (*clock_ns)() = nullptr;  ///< To time decisions; null: not timed.
 };
 

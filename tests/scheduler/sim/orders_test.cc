@@ -1,0 +1,102 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "scheduler/compress/levels.h"
+#include "scheduler/order/load_matrix.h"
+#include "scheduler/policy/policy.h"
+
+namespace weir::scheduler {
+namespace {
+
+struct Instance {
+  std::size_t rows = 0, links = 0;
+  std::vector<double> times;
+  std::vector<double> weights;
+};
+
+Instance RandomInstance(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Instance instance{.rows = 2 + random() % 5, .links = 2 + random() % 4, .times = {}, .weights = {}};
+  for (std::size_t i = 0; i < instance.rows * instance.links; ++i) {
+    instance.times.push_back(random() % 3 == 0 ? 0.0 : static_cast<double>(1 + random() % 20));
+  }
+  for (std::size_t row = 0; row < instance.rows; ++row) {
+    instance.times[row * instance.links] += 1;  // no coflow without load
+    instance.weights.push_back(static_cast<double>(1 + random() % 4));
+  }
+  return instance;
+}
+
+double BestOfAllOrders(const LoadMatrix& loads, const std::vector<double>& weights) {
+  std::vector<std::uint32_t> order(loads.rows());
+  std::iota(order.begin(), order.end(), 0U);
+  double best = std::numeric_limits<double>::infinity();
+  do {
+    best = std::min(best, IndependentLinksCost(loads, weights, order));
+  } while (std::next_permutation(order.begin(), order.end()));
+  return best;
+}
+
+TEST(PrimalDual, DualIsBelowTheOptimumAndTheOrderWithinTwiceOfIt) {
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+    const Instance instance = RandomInstance(seed);
+    LoadMatrix loads;
+    loads.Load(instance.times, instance.rows, instance.links);
+    PrimalDual primal_dual;
+    std::vector<std::uint32_t> order;
+    const double dual = primal_dual.Sort(loads, instance.weights, &order);
+    const double best = BestOfAllOrders(loads, instance.weights);
+    EXPECT_LE(dual, best * (1 + 1e-9)) << "seed " << seed;
+    EXPECT_LE(IndependentLinksCost(loads, instance.weights, order), 2 * best * (1 + 1e-9)) << "seed " << seed;
+  }
+}
+
+TEST(OrderSearch, CostFallsByWhatItSaysAndNeverBelowTheOptimum) {
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+    const Instance instance = RandomInstance(seed);
+    LoadMatrix loads;
+    loads.Load(instance.times, instance.rows, instance.links);
+    std::vector<std::uint32_t> order(instance.rows);
+    std::iota(order.begin(), order.end(), 0U);
+    const double before = IndependentLinksCost(loads, instance.weights, order);
+    OrderSearch search;
+    const double gained = search.Improve(loads, instance.weights, 20, 64, &order);
+    const double after = IndependentLinksCost(loads, instance.weights, order);
+    EXPECT_NEAR(before - gained, after, 1e-6 * before) << "seed " << seed;
+    EXPECT_GE(after, BestOfAllOrders(loads, instance.weights) * (1 - 1e-9)) << "seed " << seed;
+  }
+}
+
+TEST(Levels, HeadOwnsItsLevelsAndTheTailIsFirstComeFirstServed) {
+  ActiveTable table(2);
+  std::vector<std::uint32_t> order;
+  for (std::int64_t arrival : {50, 40, 30, 20, 10}) {
+    const std::uint32_t slot = table.AddSlot();
+    table.arrival[slot] = arrival;
+    order.push_back(slot);
+  }
+  ShareLastLevel(table, 3, &order);
+  EXPECT_EQ(order, (std::vector<std::uint32_t>{0, 1, 4, 3, 2}));
+  EXPECT_EQ(LevelOfRank(1, 3), 1);
+  EXPECT_EQ(LevelOfRank(4, 3), 2);
+}
+
+TEST(Policy, KeysAreReadAndWrongOnesAreNamed) {
+  const auto policy = ParsePolicy("order=dclas factor=2 queues=20");
+  ASSERT_TRUE(policy) << policy.error().message();
+  EXPECT_EQ(policy->name, "dclas");
+  EXPECT_EQ(policy->factor, 2.0);
+  EXPECT_EQ(policy->queues, 20);
+  EXPECT_EQ(ParsePolicy("ls")->name, "ls");
+  EXPECT_NE(ParsePolicy("sebf speed=3").error().message().find("\"speed\" is not known; allowed: order"),
+            std::string::npos);
+  EXPECT_NE(ParsePolicy("factor=0 dclas").error().message().find("found \"0\""), std::string::npos);
+  EXPECT_NE(ParsePolicy("fastest").error().message().find("allowed: fifo"), std::string::npos);
+  EXPECT_FALSE(ParsePolicy("  "));
+}
+
+}  // namespace
+}  // namespace weir::scheduler
