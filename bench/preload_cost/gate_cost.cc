@@ -7,6 +7,7 @@
 //   BM_PassData        a write to a data socket: classify, check the gate, keep the books
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "agents/preload/gate.h"
@@ -39,8 +40,9 @@ Segment* SetUp() {
   return segment.get();
 }
 
-ssize_t Taken(const void* bytes) {
-  return static_cast<ssize_t>(*static_cast<const std::size_t*>(bytes));
+/// A kernel that takes all it is offered.
+ssize_t Taken(const void* bytes, std::size_t limit) {
+  return static_cast<ssize_t>(std::min(limit, *static_cast<const std::size_t*>(bytes)));
 }
 
 void BM_GateOpen(benchmark::State& state) {
