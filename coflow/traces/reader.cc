@@ -105,8 +105,7 @@ Result<Trace> Load(const std::string& path) {
     return Error(
         StatusCode::kNotFound,
         fmt::format(
-            "cannot open trace {} (also looked in {}); set WEIR_TRACES to the directory of the traces, or make one "
-            "with \"weir-sim generate\"",
+            "cannot open trace {} (also looked in {}); name a file, or set WEIR_TRACES to the directory of the traces",
             path, TraceDirectory()));
   }
   return LoadStream(std::move(in), resolved);

@@ -26,6 +26,17 @@ bool AnyCommon(const std::vector<std::uint64_t>& a, const std::vector<std::uint6
   return false;
 }
 
+/// True if any bit is set in all three.
+bool AnyUseful(const std::vector<std::uint64_t>& dirty, const std::vector<std::uint64_t>& free,
+               const std::vector<std::uint64_t>& useful) {
+  for (std::size_t i = 0; i < dirty.size(); ++i) {
+    if ((dirty[i] & free[i] & useful[i]) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool AllZero(const std::uint64_t* bits, std::size_t words) {
   return std::all_of(bits, bits + words, [](std::uint64_t w) { return w == 0; });
 }
@@ -178,9 +189,12 @@ void Matcher::Rematch(std::span<const std::int64_t> keys, std::span<const std::u
       free_source_[i] &= ~group.held_sources[i];
       free_destination_[i] &= ~group.held_destinations[i];
     }
-    const bool sources = AnyCommon(dirty_source_, free_source_);
-    if (!sources && !AnyCommon(dirty_destination_, free_destination_)) {
+    if (!AnyCommon(dirty_source_, free_source_) && !AnyCommon(dirty_destination_, free_destination_)) {
       break;
+    }
+    if (!AnyUseful(dirty_source_, free_source_, group.sources) &&
+        !AnyUseful(dirty_destination_, free_destination_, group.destinations)) {
+      continue;
     }
     if (group.flows_left <= kRebuiltFlows && group.pairs > 0) {
       ReleaseAll(number);

@@ -9,8 +9,7 @@ namespace weir::scheduler {
 namespace {
 
 std::int64_t ArrivalTick(Nanoseconds arrival, const SimOptions& options) {
-  const auto exact =
-      static_cast<std::int64_t>(std::llround(static_cast<double>(arrival) * 1e-6 * options.scale.ticks_per_ms));
+  const std::int64_t exact = TicksOf(arrival, options.scale);
   if (options.arrival_step <= 0) {
     return exact;
   }
@@ -18,6 +17,10 @@ std::int64_t ArrivalTick(Nanoseconds arrival, const SimOptions& options) {
 }
 
 }  // namespace
+
+std::int64_t TicksOf(Nanoseconds time, const TimeScale& scale) {
+  return std::llround(static_cast<double>(time) * 1e-6 * scale.ticks_per_ms);
+}
 
 Arrivals::Arrivals(const traces::Trace& trace, const SimOptions& options)
     : waits_for_(trace.coflows.size(), 0), followers_(trace.coflows.size()) {

@@ -13,6 +13,9 @@
 
 namespace weir::scheduler {
 
+/// A time of a trace in ticks, rounded to the nearest.
+std::int64_t TicksOf(Nanoseconds time, const TimeScale& scale);
+
 /// When the coflows of a trace may start: at their arrival, rounded up to the step, and not before what they are after
 /// has ended. Not thread safe; the trace must outlive it.
 class Arrivals {

@@ -165,18 +165,18 @@ class MatchingSim {
     SplitPilots(slot);
     main_group_[slot] = AddGroup(slot, flows_);
     newcomers_ = true;
+    const std::int64_t deadline = coflow.deadline == 0 ? 0 : table_.deadline[slot] - now_;
     outcome_.coflows[index] = {.id = coflow.id,
                                .arrival = now_,
                                .end = 0,
                                .isolation = static_cast<std::int64_t>(table_.isolation[slot]),
-                               .deadline = 0,
-                               .admitted = true};
+                               .deadline = deadline};
   }
 
   void FillRow(std::uint32_t slot, const traces::TraceCoflow& coflow) {
     table_.id[slot] = coflow.id;
     table_.arrival[slot] = now_;
-    table_.deadline[slot] = kNever;
+    table_.deadline[slot] = coflow.deadline == 0 ? kNever : now_ + TicksOf(coflow.deadline, options_.scale);
     table_.weight[slot] = coflow.weight;
     table_.width[slot] = static_cast<std::int64_t>(flows_.size());
     table_.narrow_side[slot] = std::min(coflow.mappers, coflow.reducers);

@@ -20,9 +20,7 @@ struct SimOptions {
   std::int64_t arrival_step = 0;  ///< Arrivals are rounded up to multiples of this many ticks; 0: not at all.
   std::int64_t delay = 0;  ///< Coordination: the state of one tick of this period is acted on at the next; 0: at once.
   int levels = 0;          ///< Priority levels of the fabric; 0: as many as coflows. Pilots have one level more.
-  std::int64_t quantum = 0;              ///< Fluid only: flow ends are acted on at most every so many ticks.
-  std::uint64_t seed = 1;                ///< Of pilot choice.
-  double aging = 0;                      ///< Coflows older than this many times their isolation go first; 0: never.
+  std::uint64_t seed = 1;  ///< Of pilot choice.
   std::int64_t (*clock_ns)() = nullptr;  ///< To time decisions; null: not timed.
 };
 

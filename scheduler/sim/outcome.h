@@ -12,7 +12,6 @@ struct CoflowOutcome {
   std::int64_t end = 0;
   std::int64_t isolation = 0;  ///< Its time on an empty fabric.
   std::int64_t deadline = 0;   ///< Relative; 0: none.
-  bool admitted = true;        ///< False: a deadline that could not be promised.
 
   std::int64_t cct() const { return end - arrival; }
 };

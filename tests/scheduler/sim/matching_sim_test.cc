@@ -70,6 +70,17 @@ TEST(MatchingSim, ACoflowStartsWhenWhatItIsAfterHasEnded) {
   EXPECT_EQ(outcome.coflows[1].end, 5010);
 }
 
+TEST(MatchingSim, EarliestDeadlineGoesFirst) {
+  traces::Trace trace{.name = "",
+                      .ports = 2,
+                      .coflows = {{.id = 1, .arrival = 0, .flows = {{0, 1, 1000}}},
+                                  {.id = 2, .arrival = 0, .deadline = 9 * kMillisecond, .flows = {{0, 1, 5000}}}}};
+  const SimOutcome outcome = Simulate(trace, "edf");
+  EXPECT_EQ(outcome.coflows[1].cct(), 5000);
+  EXPECT_EQ(outcome.coflows[1].deadline, 9000);
+  EXPECT_EQ(outcome.coflows[0].cct(), 6000);
+}
+
 TEST(MatchingSim, EveryPolicyMovesEveryByteAndNoCoflowBeatsTheEmptyFabric) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     const traces::Trace trace = RandomTrace(seed);

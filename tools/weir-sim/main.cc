@@ -1,0 +1,191 @@
+#include <fmt/format.h>
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <vector>
+
+#include "coflow/traces/reader.h"
+#include "scheduler/policy/policy.h"
+#include "scheduler/sim/matching_sim.h"
+#include "tools/weir-sim/report.h"
+
+DEFINE_string(trace, "", "trace file; a bare name is looked for in WEIR_TRACES as well");
+DEFINE_string(policy, "ls", "policy of \"run\": a name, or \"order=dclas factor=2 queues=20\"");
+DEFINE_string(policies, "fifo,scf,ncf,lcf,sebf,bssi,ls,dclas,saath,philae,pilots",
+              "policies of \"compare\", separated by commas");
+DEFINE_string(output, "table", "table, json or csv");
+DEFINE_string(units, "ms",
+              "ms, or coflowsim: arrivals are read and times reported in its unit, rounded up to its step of 8");
+DEFINE_double(port_mib, 128, "speed of every port in MiB/s");
+DEFINE_double(delay_ms, 0, "coordination delay: what is seen at one tick of this period is acted on at the next");
+DEFINE_int32(levels, 0, "priority levels of the fabric, pilots have one more; 0: no limit");
+DEFINE_uint64(seed, 1, "seed of the choice of pilot flows");
+DEFINE_string(cct_csv, "", "\"run\": write coflow_id,cct here");
+DEFINE_string(format, "weir", "\"convert\": facebook, sincronia or weir");
+DEFINE_string(out, "", "\"convert\": file to write");
+
+namespace {
+
+using weir::Result;
+using weir::Status;
+using weir::StatusCode;
+using weir::scheduler::SimOptions;
+using weir::tools::PolicyRun;
+
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+constexpr const char* kUsage =
+    "compares coflow schedulers on a trace.\n"
+    "  weir-sim run      --trace FILE --policy ls [--cct_csv OUT]\n"
+    "  weir-sim compare  --trace FILE [--policies sebf,ls] [--output json]\n"
+    "  weir-sim convert  --trace FILE --format weir --out FILE\n"
+    "  weir-sim policies\n"
+    "Example, the field's trace in CoflowSim's unit:\n"
+    "  weir-sim compare --trace FB2010-1Hr-150-0.txt --units coflowsim --policies sebf,ls,pilots";
+
+std::int64_t SteadyNanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+int Fail(const Status& status) {
+  std::cerr << "weir-sim: " << status.message() << '\n';
+  return status.code() == StatusCode::kNotFound ? kFailed : kWrongUsage;
+}
+
+Result<SimOptions> OptionsFromFlags() {
+  constexpr double kMebibyte = 1'048'576;
+  if (!(FLAGS_port_mib > 0) || !(FLAGS_port_mib <= 1e6)) {
+    return weir::Error(StatusCode::kInvalidArgument, "--port_mib: allowed: above 0 and at most 1000000");
+  }
+  if (!(FLAGS_delay_ms >= 0) || !(FLAGS_delay_ms <= 1e6) || FLAGS_levels < 0) {
+    return weir::Error(StatusCode::kInvalidArgument, "--delay_ms: allowed: 0 to 1000000; --levels: allowed: 0 or more");
+  }
+  if (FLAGS_units != "ms" && FLAGS_units != "coflowsim") {
+    return weir::Error(StatusCode::kInvalidArgument,
+                       fmt::format("--units: found \"{}\", allowed: ms, coflowsim", FLAGS_units));
+  }
+  SimOptions options;
+  const double rate = FLAGS_port_mib * kMebibyte;
+  options.scale = FLAGS_units == "ms" ? weir::scheduler::TimeScale::Milliseconds(rate)
+                                      : weir::scheduler::TimeScale::CoflowSim(rate);
+  // Eight of CoflowSim's milliseconds are one step.
+  options.arrival_step = options.scale.coflowsim ? std::llround(8 * options.scale.ticks_per_ms) : 0;
+  options.delay = std::llround(FLAGS_delay_ms * rate / 1000.0);
+  options.levels = FLAGS_levels;
+  options.seed = FLAGS_seed;
+  options.clock_ns = &SteadyNanoseconds;
+  return options;
+}
+
+Result<PolicyRun> RunPolicy(const weir::traces::Trace& trace, const std::string& policy, const SimOptions& options) {
+  const auto parsed = weir::scheduler::ParsePolicy(policy);
+  if (!parsed) {
+    return tl::unexpected(parsed.error());
+  }
+  auto order = weir::scheduler::MakeOrder(*parsed);
+  if (!order) {
+    return tl::unexpected(order.error());
+  }
+  const auto unknown =
+      std::find_if(trace.coflows.begin(), trace.coflows.end(), [](const auto& c) { return !c.size_known; });
+  if ((*order)->needs_sizes() && unknown != trace.coflows.end()) {
+    return weir::Error(
+        StatusCode::kUnsupported,
+        fmt::format("policy {} needs sizes, but coflow {} has none; allowed: fifo, ncf, dclas, saath, philae, pilots",
+                    policy, unknown->id));
+  }
+  PolicyRun run;
+  run.policy = policy;
+  const std::int64_t begin = SteadyNanoseconds();
+  run.outcome = weir::scheduler::RunMatching(trace, order->get(), options);
+  run.wall_seconds = static_cast<double>(SteadyNanoseconds() - begin) * 1e-9;
+  run.summary = weir::scheduler::Summarise(run.outcome, trace.ports, options.scale);
+  return run;
+}
+
+std::vector<std::string> SplitPolicies(const std::string& text) {
+  std::vector<std::string> parts;
+  std::size_t at = 0;
+  while (at <= text.size()) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+int RunPolicies(const weir::traces::Trace& trace, const std::vector<std::string>& policies,
+                weir::tools::OutputForm form) {
+  const auto options = OptionsFromFlags();
+  if (!options) {
+    return Fail(options.error());
+  }
+  std::vector<PolicyRun> runs;
+  for (const std::string& policy : policies) {
+    auto run = RunPolicy(trace, policy, *options);
+    if (!run) {
+      return Fail(Status(StatusCode::kInvalidArgument, run.error().message()));
+    }
+    runs.push_back(std::move(*run));
+  }
+  weir::tools::PrintRuns(runs, form, options->scale, &std::cout);
+  if (!FLAGS_cct_csv.empty()) {
+    if (Status status = weir::tools::WriteCctCsv(runs.front(), options->scale, FLAGS_cct_csv); !status.ok()) {
+      std::cerr << "weir-sim: " << status.message() << '\n';
+      return kFailed;
+    }
+  }
+  return 0;
+}
+
+int Convert(const weir::traces::Trace& trace) {
+  const auto format = weir::traces::FormatFromName(FLAGS_format);
+  if (!format) {
+    return Fail(format.error());
+  }
+  std::ofstream out(FLAGS_out);
+  if (!out.is_open()) {
+    return Fail(Status(StatusCode::kNotFound,
+                       fmt::format("cannot write --out \"{}\"; name a file in a directory that exists", FLAGS_out)));
+  }
+  const Status status = weir::traces::Write(trace, *format, &out);
+  return status.ok() ? 0 : Fail(status);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  gflags::SetUsageMessage(kUsage);
+  gflags::SetVersionString(WEIR_VERSION);
+  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  const std::string command = argc == 2 ? argv[1] : "";
+  const auto form = weir::tools::OutputFormFromName(FLAGS_output);
+  if (!form) {
+    return Fail(form.error());
+  }
+  if (command == "policies") {
+    weir::tools::PrintPolicies(*form, &std::cout);
+    return 0;
+  }
+  if (command != "run" && command != "compare" && command != "convert") {
+    std::cerr << "weir-sim: expected one command: run, compare, convert or policies\n" << kUsage << '\n';
+    return kWrongUsage;
+  }
+  if (FLAGS_trace.empty()) {
+    return Fail(Status(StatusCode::kInvalidArgument, "--trace is missing; for example --trace FB2010-1Hr-150-0.txt"));
+  }
+  const auto trace = weir::traces::Load(FLAGS_trace);
+  if (!trace) {
+    return Fail(trace.error());
+  }
+  if (command == "convert") {
+    return Convert(*trace);
+  }
+  return RunPolicies(*trace, command == "run" ? std::vector<std::string>{FLAGS_policy} : SplitPolicies(FLAGS_policies),
+                     *form);
+}

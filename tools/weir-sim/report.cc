@@ -1,0 +1,141 @@
+#include "tools/weir-sim/report.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "scheduler/order/order.h"
+
+namespace weir::tools {
+namespace {
+
+using scheduler::Summary;
+
+/// Policies are typed by people: quotes and backslashes are escaped, nothing else can occur in a name that parsed.
+std::string Quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  }
+  return out + "\"";
+}
+
+double DistanceToBound(const Summary& s) {
+  return s.isolation_bound > 0 ? s.mean / s.isolation_bound : 0;
+}
+double DecisionMeanMicroseconds(const PolicyRun& run) {
+  return run.outcome.decisions == 0
+             ? 0
+             : static_cast<double>(run.outcome.decision_ns_total) / static_cast<double>(run.outcome.decisions) / 1e3;
+}
+
+void PrintJson(std::span<const PolicyRun> runs, const scheduler::TimeScale& scale, std::ostream* out) {
+  *out << fmt::format("{{\"unit\":\"{}\",\"results\":[", scale.unit());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const PolicyRun& run = runs[i];
+    const Summary& s = run.summary;
+    *out << fmt::format(
+        "{}\n{{\"policy\":{},\"cct\":{{\"mean\":{:.3f},\"p50\":{:.3f},\"p95\":{:.3f},\"p99\":{:.3f},\"max\":{:.3f}}},"
+        "\"slowdown\":{{\"mean\":{:.4f},\"p95\":{:.4f}}},\"makespan\":{:.3f},\"bound\":{:.3f},\"utilisation\":{:.4f},"
+        "\"jain\":{:.4f},"
+        "\"wall_seconds\":{:.4f},\"events\":{},\"rate_changes\":{},\"decisions\":{},\"decision_us\":{{\"mean\":{:.2f},"
+        "\"max\":{:.2f}}}}}",
+        i == 0 ? "" : ",", Quoted(run.policy), s.mean, s.p50, s.p95, s.p99, s.max, s.slowdown_mean, s.slowdown_p95,
+        s.makespan, s.isolation_bound, s.utilisation, s.jain, run.wall_seconds, run.outcome.events,
+        run.outcome.rate_changes, run.outcome.decisions, DecisionMeanMicroseconds(run),
+        static_cast<double>(run.outcome.decision_ns_max) / 1e3);
+  }
+  *out << "\n]}\n";
+}
+
+void PrintCsv(std::span<const PolicyRun> runs, std::ostream* out) {
+  *out
+      << "policy,mean,p50,p95,p99,max,slowdown_mean,slowdown_p95,makespan,bound,utilisation,jain,wall_seconds,events\n";
+  for (const PolicyRun& run : runs) {
+    const Summary& s = run.summary;
+    *out << fmt::format("{},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{:.4f},{:.3f},{:.3f},{:.4f},{:.4f},{:.4f},{}\n",
+                        Quoted(run.policy), s.mean, s.p50, s.p95, s.p99, s.max, s.slowdown_mean, s.slowdown_p95,
+                        s.makespan, s.isolation_bound, s.utilisation, s.jain, run.wall_seconds, run.outcome.events);
+  }
+}
+
+void PrintTable(std::span<const PolicyRun> runs, const scheduler::TimeScale& scale, std::ostream* out) {
+  std::size_t width = 8;
+  for (const PolicyRun& run : runs) {
+    width = std::max(width, run.policy.size());
+  }
+  *out << fmt::format("{:<{}} {:>12} {:>10} {:>11} {:>12} {:>12} {:>9} {:>8} {:>6} {:>6} {:>8} {:>11}\n", "policy",
+                      width, "mean CCT", "p50", "p95", "p99", "max", "slowdown", "x bound", "util", "Jain", "wall s",
+                      "events/s");
+  for (const PolicyRun& run : runs) {
+    const Summary& s = run.summary;
+    const double per_second =
+        run.wall_seconds > 0 ? static_cast<double>(run.outcome.rate_changes) / run.wall_seconds : 0;
+    *out << fmt::format(
+        "{:<{}} {:>12.1f} {:>10.1f} {:>11.1f} {:>12.1f} {:>12.1f} {:>9.2f} {:>8.3f} {:>6.3f} {:>6.3f} {:>8.3f} "
+        "{:>11.0f}\n",
+        run.policy, width, s.mean, s.p50, s.p95, s.p99, s.max, s.slowdown_mean, DistanceToBound(s), s.utilisation,
+        s.jain, run.wall_seconds, per_second);
+  }
+  if (!runs.empty()) {
+    const Summary& s = runs.front().summary;
+    *out << fmt::format("times in {}; isolation bound on the mean {:.1f}; {} coflows; events are rate changes\n",
+                        scale.unit(), s.isolation_bound, runs.front().outcome.coflows.size());
+  }
+}
+
+}  // namespace
+
+Result<OutputForm> OutputFormFromName(const std::string& name) {
+  if (name == "table") {
+    return OutputForm::kTable;
+  }
+  if (name == "json") {
+    return OutputForm::kJson;
+  }
+  if (name == "csv") {
+    return OutputForm::kCsv;
+  }
+  return Error(StatusCode::kInvalidArgument, fmt::format("--output: found \"{}\", allowed: table, json, csv", name));
+}
+
+void PrintRuns(std::span<const PolicyRun> runs, OutputForm form, const scheduler::TimeScale& scale, std::ostream* out) {
+  if (form == OutputForm::kJson) {
+    PrintJson(runs, scale, out);
+  } else if (form == OutputForm::kCsv) {
+    PrintCsv(runs, out);
+  } else {
+    PrintTable(runs, scale, out);
+  }
+}
+
+void PrintPolicies(OutputForm form, std::ostream* out) {
+  bool first = true;
+  *out << (form == OutputForm::kJson ? "{\"policies\":[" : form == OutputForm::kCsv ? "name,what,paper\n" : "");
+  for (const scheduler::OrderInfo& info : scheduler::Orders()) {
+    if (form == OutputForm::kJson) {
+      *out << fmt::format("{}\n{{\"name\":\"{}\",\"what\":\"{}\",\"paper\":\"{}\"}}", first ? "" : ",", info.name,
+                          info.what, info.paper);
+    } else if (form == OutputForm::kCsv) {
+      *out << fmt::format("{},\"{}\",\"{}\"\n", info.name, info.what, info.paper);
+    } else {
+      *out << fmt::format("{:<8} {} ({})\n", info.name, info.what, info.paper);
+    }
+    first = false;
+  }
+  *out << (form == OutputForm::kJson ? "\n]}\n" : "");
+}
+
+Status WriteCctCsv(const PolicyRun& run, const scheduler::TimeScale& scale, const std::string& path) {
+  std::ofstream file(path);
+  file << "coflow_id,cct\n";
+  for (const scheduler::CoflowOutcome& coflow : run.outcome.coflows) {
+    file << fmt::format("{},{}\n", coflow.id, static_cast<double>(coflow.cct()) / scale.ticks_per_ms);
+  }
+  file.flush();
+  return file.good()
+             ? Status::Ok()
+             : Status(StatusCode::kUnavailable, fmt::format("cannot write {}; check the path and the space", path));
+}
+
+}  // namespace weir::tools

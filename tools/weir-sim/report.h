@@ -1,0 +1,28 @@
+#pragma once
+
+#include <ostream>
+#include <span>
+#include <string>
+
+#include "coflow/status.h"
+#include "scheduler/sim/summary.h"
+
+namespace weir::tools {
+
+/// One policy's run over a trace.
+struct PolicyRun {
+  std::string policy;
+  scheduler::SimOutcome outcome;
+  scheduler::Summary summary;
+  double wall_seconds = 0;
+};
+
+enum class OutputForm { kTable, kJson, kCsv };
+Result<OutputForm> OutputFormFromName(const std::string& name);
+
+void PrintRuns(std::span<const PolicyRun> runs, OutputForm form, const scheduler::TimeScale& scale, std::ostream* out);
+void PrintPolicies(OutputForm form, std::ostream* out);
+/// Columns coflow_id,cct in the unit of `scale`.
+Status WriteCctCsv(const PolicyRun& run, const scheduler::TimeScale& scale, const std::string& path);
+
+}  // namespace weir::tools
