@@ -84,8 +84,9 @@ void CountEnds(TraceCoflow* coflow) {
 }
 
 Status Finish(Trace* trace, const std::string& origin) {
-  std::stable_sort(trace->coflows.begin(), trace->coflows.end(),
-                   [](const TraceCoflow& a, const TraceCoflow& b) { return a.arrival < b.arrival; });
+  std::sort(trace->coflows.begin(), trace->coflows.end(), [](const TraceCoflow& a, const TraceCoflow& b) {
+    return a.arrival != b.arrival ? a.arrival < b.arrival : a.id < b.id;
+  });
   std::unordered_map<std::uint64_t, std::size_t> index;
   bool dependencies = false;
   for (std::size_t i = 0; i < trace->coflows.size(); ++i) {
