@@ -55,8 +55,8 @@ struct Trace {
 /// Counts the distinct sources and destinations of `coflow` and stores them in it.
 void CountEnds(TraceCoflow* coflow);
 
-/// What holds for every trace whatever its format: unique ids, known and acyclic dependencies. Sorts by arrival
-/// (stable). `origin` names the file in messages.
+/// What holds for every trace whatever its format: unique ids, known and acyclic dependencies. Sorts by arrival, then
+/// id. `origin` names the file in messages.
 Status Finish(Trace* trace, const std::string& origin);
 
 }  // namespace weir::traces

@@ -61,8 +61,9 @@ class LocalSearchOrder final : public JointOrder {
     }
     other_.resize(loads_.rows());
     std::iota(other_.begin(), other_.end(), 0U);
-    std::stable_sort(other_.begin(), other_.end(),
-                     [this](std::uint32_t a, std::uint32_t b) { return bottleneck_[a] < bottleneck_[b]; });
+    std::sort(other_.begin(), other_.end(), [this](std::uint32_t a, std::uint32_t b) {
+      return bottleneck_[a] != bottleneck_[b] ? bottleneck_[a] < bottleneck_[b] : a < b;
+    });
     if (IndependentLinksCost(loads_, weights_, other_) < IndependentLinksCost(loads_, weights_, rows_)) {
       rows_.swap(other_);
     }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include "scheduler/order/order.h"
 
@@ -43,9 +44,11 @@ class EarliestDeadline final : public Order {
     for (const std::uint32_t slot : table.live()) {
       keys_[slot] = Bottleneck(table, slot);
     }
-    SortByKey(table, keys_, order);
-    std::stable_sort(order->begin(), order->end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return table.deadline[a] < table.deadline[b]; });
+    order->assign(table.live().begin(), table.live().end());
+    std::sort(order->begin(), order->end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::tie(table.deadline[a], keys_[a], table.arrival[a], table.id[a]) <
+             std::tie(table.deadline[b], keys_[b], table.arrival[b], table.id[b]);
+    });
   }
 
  private:
