@@ -362,7 +362,11 @@ void SignalStorm(int port, size_t bytes) {
   static int side = -1;
   side = Connect(port, O_NONBLOCK);
   static const std::vector<char> large = Pattern(20000);
-  SendBlocking(side, large);  // The very first burst starts a thread, which no handler may do.
+  // The very first burst starts a thread, which no handler may do. It may find the gate closed.
+  SendAll(side, large, [] {
+    pollfd writable = {side, POLLOUT, 0};
+    poll(&writable, 1, 100);
+  });
   struct sigaction action = {};
   action.sa_handler = [](int) {
     const int saved = errno;

@@ -10,9 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "agents/client/attachment.h"
@@ -43,6 +45,18 @@ void* Map(int fd, std::size_t size) {
 bool Readable(int fd, int timeout_ms) {
   pollfd entry = {fd, POLLIN, 0};
   return poll(&entry, 1, timeout_ms) > 0;
+}
+
+/// Our own environment with the variables of `ours` ("NAME=value") put in or in place; ends with nullptr.
+std::vector<char*> Overlay(const std::vector<std::string>& ours) {
+  std::vector<char*> all;
+  for (const std::string& each : ours) all.push_back(const_cast<char*>(each.c_str()));
+  for (char** each = environ; *each != nullptr; ++each) {
+    const std::string_view name(*each, std::strcspn(*each, "=") + 1);
+    if (std::ranges::none_of(ours, [&](const std::string& own) { return own.starts_with(name); })) all.push_back(*each);
+  }
+  all.push_back(nullptr);
+  return all;
 }
 
 }  // namespace
@@ -248,13 +262,13 @@ Child::Child(const std::vector<std::string>& command, const std::vector<std::str
   arguments.reserve(command.size() + 1);
   for (const std::string& each : command) arguments.push_back(const_cast<char*>(each.c_str()));
   arguments.push_back(nullptr);
+  // Made before the fork: our agent's thread may hold the allocator's lock then, and in the child for ever.
+  std::vector<char*> variables = Overlay(environment);
   pid_ = fork();
   WEIR_CHECK(pid_ >= 0);
   if (pid_ == 0) {
     dup2(ends[1], STDOUT_FILENO);
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): the child of a fork has one thread.
-    for (const std::string& each : environment) putenv(const_cast<char*>(each.c_str()));
-    execvp(arguments[0], arguments.data());
+    execvpe(arguments[0], arguments.data(), variables.data());
     _exit(127);
   }
   close(ends[1]);
