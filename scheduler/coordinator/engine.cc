@@ -112,7 +112,8 @@ void CoordinatorEngine::Drop(ConnectionId connection, std::uint32_t code, std::s
   const auto found = agents_.find(connection);
   if (found == agents_.end()) return;
   Refuse(*found->second, code, reason);
-  Log("agent_dropped", "host=" + found->second->host_name + " from=" + found->second->peer + " reason=\"" + reason + "\"");
+  Log("agent_dropped",
+      "host=" + found->second->host_name + " from=" + found->second->peer + " reason=\"" + reason + "\"");
   actions_.push_back({.kind = Action::Kind::kDrop,
                       .connection = connection,
                       .message = nullptr,

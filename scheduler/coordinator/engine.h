@@ -38,8 +38,8 @@ struct EngineOptions {
   Nanoseconds heartbeat = 100 * kMillisecond;  ///< Agents are asked to be heard this often,
   int heartbeats_missed = 3;                   ///< and are gone after so many without a word.
   Nanoseconds ttl = 2 * kSecond;               ///< Life of a directive without word from us.
-  Nanoseconds refresh = 500 * kMillisecond;    ///< A full schedule at least this often: holds never run out by accident.
-  double rate_change = 0.02;                   ///< Caps that move by less are not sent.
+  Nanoseconds refresh = 500 * kMillisecond;  ///< A full schedule at least this often: holds never run out by accident.
+  double rate_change = 0.02;                 ///< Caps that move by less are not sent.
 };
 
 /// What the shell is to do, in this order.
@@ -49,7 +49,7 @@ struct Action {
   ConnectionId connection;
   /// kSend. Shared only so that this header needs no protobuf; nobody else keeps it.
   std::shared_ptr<const wire::CoordinatorMessage> message;
-  std::string text;  ///< kDrop: why; kLog: name of the event.
+  std::string text;    ///< kDrop: why; kLog: name of the event.
   std::string detail;  ///< kLog: what it is about.
 };
 
@@ -130,8 +130,8 @@ class CoordinatorEngine {
 
   std::map<ConnectionId, std::unique_ptr<AgentRecord>> agents_;  ///< Pointers into it are kept in lane_owners_.
   FabricState state_;
-  std::vector<LaneOwner> lane_owners_;  ///< Parallel to state_.lanes.
-  std::vector<JobRecord> jobs_;         ///< Parallel to state_.jobs.
+  std::vector<LaneOwner> lane_owners_;                                      ///< Parallel to state_.lanes.
+  std::vector<JobRecord> jobs_;                                             ///< Parallel to state_.jobs.
   std::map<std::pair<std::string, std::string>, std::uint32_t> job_slots_;  ///< By tenant and name.
   std::uint64_t next_job_id_ = 1;
   std::uint64_t next_lane_id_ = 1;

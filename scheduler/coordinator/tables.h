@@ -42,19 +42,19 @@ struct ProcessRecord {
 
 struct AgentRecord {
   ConnectionId connection;
-  std::string peer;   ///< Address it connected from, for people.
+  std::string peer;  ///< Address it connected from, for people.
   bool greeted = false;
   std::string host_name;
-  HostId host;        ///< None if the topology does not know it: all its lanes are unmanaged.
+  HostId host;  ///< None if the topology does not know it: all its lanes are unmanaged.
   std::uint64_t instance = 0;
   std::string version;
   Nanoseconds connected = 0;
   Nanoseconds last_heard = 0;
-  std::uint64_t sequence = 0;   ///< Of the last schedule sent.
+  std::uint64_t sequence = 0;  ///< Of the last schedule sent.
   Nanoseconds last_sent = 0;
   Nanoseconds last_full = 0;
-  bool wants_full = true;       ///< Nothing sent since its hello.
-  Nanoseconds lag = 0;          ///< From the last answered schedule to its answer.
+  bool wants_full = true;  ///< Nothing sent since its hello.
+  Nanoseconds lag = 0;     ///< From the last answered schedule to its answer.
   std::uint64_t refused_directives = 0;
   std::map<LaneId, LaneRecord> lanes;
   std::map<ProcessId, ProcessRecord> processes;
@@ -66,10 +66,10 @@ struct JobRecord {
   std::string name;
   std::vector<ProcessRecord*> processes;  ///< Not owned: they live in their agents' tables.
   std::uint32_t gpus = 0;
-  std::uint64_t turns = 0;                ///< Times it was granted a link that others wanted.
-  Nanoseconds held = 0;                   ///< Time with a lane that wanted to send and might not.
-  bool waiting = false;                   ///< Since the last decision.
-  std::vector<bool> granted;              ///< Per link, at the last decision.
+  std::uint64_t turns = 0;    ///< Times it was granted a link that others wanted.
+  Nanoseconds held = 0;       ///< Time with a lane that wanted to send and might not.
+  bool waiting = false;       ///< Since the last decision.
+  std::vector<bool> granted;  ///< Per link, at the last decision.
 };
 
 /// Who lives at an index of FabricState::lanes.
