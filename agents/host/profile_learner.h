@@ -41,7 +41,8 @@ struct Due {
 ///
 /// Times without contention are estimated from iterations with it: what was seen is never shorter than alone, and what
 /// was seen less the time held is never longer where the hold was exposed. Whether a burst is overlapped with compute
-/// is learned from holds too: if the next burst begins on time although this one was held, compute did not wait for it.
+/// is learned from holds too: if the next burst begins on time and the iteration ends on time although this one was
+/// held, nobody waited for it.
 ///
 /// Not for: anything across processes; the coordinator joins the ranks of a job. Pure bookkeeping: no clock, no IO.
 /// Owned by AgentEngine, one per process. Thread: the agent's loop.

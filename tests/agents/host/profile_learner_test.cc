@@ -171,6 +171,24 @@ TEST(ProfileLearner, BurstThatDelaysTheNextWhenHeldIsNotOverlapped) {
   EXPECT_FALSE(player.learner.CurrentDue()->overlapped);
 }
 
+TEST(ProfileLearner, BurstThatAPeerWaitsForIsNotOverlappedThoughTheSenderGoesOn) {
+  ProfileLearner learner;
+  Nanoseconds now = kSecond;
+  const auto play = [&](Nanoseconds hold) {
+    learner.OnMessage(now + 200 * kMillisecond, kLane, 500'000);
+    if (hold > 0) learner.OnHeld(now + 200 * kMillisecond, now + 200 * kMillisecond + hold);
+    learner.OnDrained(now + 240 * kMillisecond + std::min(hold, 20 * kMillisecond));
+    learner.OnMessage(now + 270 * kMillisecond, kLane, 400'000);
+    learner.OnDrained(now + 310 * kMillisecond);
+    now += 310 * kMillisecond + hold;  // The next iteration waits for a peer that was late.
+  };
+  for (int i = 0; i < 4; ++i) play(0);
+  for (int i = 0; i < 4; ++i) play(60 * kMillisecond);
+  learner.OnMessage(now + 200 * kMillisecond, kLane, 500'000);
+  ASSERT_TRUE(learner.CurrentDue().has_value());
+  EXPECT_FALSE(learner.CurrentDue()->overlapped);
+}
+
 TEST(ProfileLearner, OvertakingInsideAnIterationDoesNotBreakThePattern) {
   ProfileLearner learner;
   Nanoseconds now = kSecond;
