@@ -11,8 +11,10 @@ constexpr std::size_t kBordersCompared = 8;  // borders whose think times are co
 constexpr std::size_t kMatchesMin = 2;       // two sizes alike may be chance, three are a pattern
 constexpr std::size_t kRecent = 16;          // iterations that estimates of times alone look at
 constexpr double kUncontendedShare = 0.85;   // their quantile of (seen - held)
-constexpr std::uint64_t kYoung = 64;         // messages until which period and border are looked at every iteration
-constexpr std::uint64_t kLookAgain = 16;     // iterations between two looks after that
+constexpr Nanoseconds kShortBorder = 15 * kMillisecond;  // think times below it may lie within an iteration
+constexpr Nanoseconds kLongerBorder = 3;  // times the border of a period that a multiple's must have to be preferred
+constexpr std::uint64_t kYoung = 64;      // messages until which period and border are looked at every iteration
+constexpr std::uint64_t kLookAgain = 16;  // iterations between two looks after that
 constexpr Nanoseconds kBurstGap = 5 * kMillisecond;      // think time that ends a burst
 constexpr Nanoseconds kTellingHold = 15 * kMillisecond;  // a hold long enough to tell overlap from dependency
 constexpr double kOverlapShare = 0.35;  // of a hold, at most, by which an overlapped burst delays the next
@@ -112,30 +114,40 @@ bool ProfileLearner::SameMultiset(std::size_t lag) const {
   return true;
 }
 
-// Whether every iteration of `period` messages would begin after a think time like the others': the one part of the
-// rhythm that contention cannot change, since the traffic before it is over. Looks at the newest `stretch` messages.
-bool ProfileLearner::BorderIsSteady(std::size_t period, std::size_t stretch) const {
+// The usual think time before an iteration of `period` messages, if every iteration begins after one like it: the one
+// part of the rhythm that contention hardly changes, since the traffic before it is over. 0 if they do not. Looks at
+// the newest `stretch` messages.
+Nanoseconds ProfileLearner::BorderGap(std::size_t period, std::size_t stretch) const {
   std::vector<Nanoseconds> gaps;
   const std::size_t known = messages_seen_ > messages_.size() ? messages_.size() : messages_.size() - 1;
   for (std::size_t back = LongestGapOffset(period); back < std::min(known, stretch); back += period) {
     gaps.push_back(messages_[messages_.size() - 1 - back].gap);
   }
-  if (gaps.empty()) return false;
+  if (gaps.empty()) return 0;
   std::sort(gaps.begin(), gaps.end());
   const Nanoseconds median = gaps[gaps.size() / 2];
-  return median >= kBurstGap && gaps.front() >= median / 4;
+  return median >= kBurstGap && gaps.front() >= median / 4 ? median : 0;
 }
 
-// The shortest period of sizes whose borders are steady; 0 if none yet. A candidate needs two whole repetitions.
+// The shortest period of sizes whose borders are steady; 0 if none yet. A candidate needs two whole repetitions. A
+// multiple of it is better if its borders are much longer: messages a few ms apart with a long pause after every n-th
+// are iterations of n, not of one.
 std::size_t ProfileLearner::FindPeriod() const {
+  std::size_t best = 0;
+  Nanoseconds best_gap = 0;
   for (std::size_t lag = 1; lag <= kPeriodMax && 2 * lag <= messages_.size(); ++lag) {
+    if (best > 0 && lag % best != 0) continue;
     const std::size_t needed = std::max(lag, kMatchesMin);
     std::size_t matched = 0;
     while (matched < kBordersCompared * needed && Matches(matched, lag)) ++matched;
     if (matched < needed && (lag < 3 || !SameMultiset(lag))) continue;
-    if (BorderIsSteady(lag, std::max(matched, needed) + lag)) return lag;
+    const Nanoseconds gap = BorderGap(lag, std::max(matched, needed) + lag);
+    if (gap == 0 || (best > 0 && gap < kLongerBorder * best_gap)) continue;
+    if (best > 0 || gap >= kShortBorder) return lag;
+    best = lag;
+    best_gap = gap;
   }
-  return 0;
+  return best;
 }
 
 // How many places before the newest message lies the step with the longest mean think time, 0..period-1.

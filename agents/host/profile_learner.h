@@ -98,7 +98,7 @@ class ProfileLearner {
 
   bool Matches(std::size_t back, std::size_t lag) const;
   bool SameMultiset(std::size_t lag) const;
-  bool BorderIsSteady(std::size_t period, std::size_t stretch) const;
+  Nanoseconds BorderGap(std::size_t period, std::size_t stretch) const;
   std::size_t FindPeriod() const;
   std::size_t LongestGapOffset(std::size_t period) const;
   void Lock(std::size_t period);

@@ -91,6 +91,16 @@ TEST(ProfileLearner, EqualMessagesAreToldApartByThinkTime) {
   EXPECT_EQ(player.learner.profile().period, 343 * kMillisecond);
 }
 
+TEST(ProfileLearner, SpacedMessagesOfOneIterationAreNotIterations) {
+  Player player({{200 * kMillisecond, 400'000},
+                 {8 * kMillisecond, 400'000},
+                 {9 * kMillisecond, 400'000},
+                 {8 * kMillisecond, 400'000}});
+  player.Play(6);
+  EXPECT_EQ(player.learner.profile().bytes_total, 1'600'000u);
+  EXPECT_EQ(player.learner.profile().period, 385 * kMillisecond);
+}
+
 TEST(ProfileLearner, ExposedHoldsDoNotCountAsTimeAlone) {
   Player player(kTwoBuckets);
   player.Play(8, 150 * kMillisecond);
