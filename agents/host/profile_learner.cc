@@ -11,10 +11,9 @@ constexpr std::size_t kBordersCompared = 8;  // borders whose think times are co
 constexpr std::size_t kMatchesMin = 2;       // two sizes alike may be chance, three are a pattern
 constexpr std::size_t kRecent = 16;          // iterations that estimates of times alone look at
 constexpr double kUncontendedShare = 0.85;   // their quantile of (seen - held)
-constexpr Nanoseconds kShortBorder = 15 * kMillisecond;  // think times below it may lie within an iteration
-constexpr Nanoseconds kLongerBorder = 3;  // times the border of a period that a multiple's must have to be preferred
-constexpr std::uint64_t kYoung = 64;      // messages until which period and border are looked at every iteration
-constexpr std::uint64_t kLookAgain = 16;  // iterations between two looks after that
+constexpr Nanoseconds kLongerBorder = 3;     // times the border of a period that a multiple's must have to be preferred
+constexpr std::uint64_t kYoung = 64;         // messages until which period and border are looked at every iteration
+constexpr std::uint64_t kLookAgain = 16;     // iterations between two looks after that
 constexpr Nanoseconds kBurstGap = 5 * kMillisecond;      // think time that ends a burst
 constexpr Nanoseconds kTellingHold = 15 * kMillisecond;  // a hold long enough to tell overlap from dependency
 constexpr double kOverlapShare = 0.35;  // of a hold, at most, by which an overlapped burst delays the next
@@ -129,9 +128,24 @@ Nanoseconds ProfileLearner::BorderGap(std::size_t period, std::size_t stretch) c
   return median >= kBurstGap && gaps.front() >= median / 4 ? median : 0;
 }
 
+// Whether of the borders of a `shorter` period every (period / shorter)-th is long and all others are short, in all of
+// the newest `stretch` messages.
+bool ProfileLearner::BordersAlternate(std::size_t period, std::size_t shorter, Nanoseconds gap,
+                                      std::size_t stretch) const {
+  const std::size_t known = messages_seen_ > messages_.size() ? messages_.size() : messages_.size() - 1;
+  const std::size_t offset = LongestGapOffset(period);
+  for (std::size_t back = offset % shorter; back < std::min(known, stretch); back += shorter) {
+    const Nanoseconds seen = messages_[messages_.size() - 1 - back].gap;
+    const bool border = back % period == offset;
+    if (border ? seen < gap / 2 : seen > gap / kLongerBorder) return false;
+  }
+  return true;
+}
+
 // The shortest period of sizes whose borders are steady; 0 if none yet. A candidate needs two whole repetitions. A
-// multiple of it is better if its borders are much longer: messages a few ms apart with a long pause after every n-th
-// are iterations of n, not of one.
+// multiple is better if its borders stand out among the others without exception: messages some ms apart with a long
+// pause after every n-th are iterations of n, not of one. (Contention makes some borders longer too, but not every
+// n-th.)
 std::size_t ProfileLearner::FindPeriod() const {
   std::size_t best = 0;
   Nanoseconds best_gap = 0;
@@ -141,9 +155,13 @@ std::size_t ProfileLearner::FindPeriod() const {
     std::size_t matched = 0;
     while (matched < kBordersCompared * needed && Matches(matched, lag)) ++matched;
     if (matched < needed && (lag < 3 || !SameMultiset(lag))) continue;
-    const Nanoseconds gap = BorderGap(lag, std::max(matched, needed) + lag);
-    if (gap == 0 || (best > 0 && gap < kLongerBorder * best_gap)) continue;
-    if (best > 0 || gap >= kShortBorder) return lag;
+    const std::size_t stretch = std::max(matched, needed) + lag;
+    const Nanoseconds gap = BorderGap(lag, stretch);
+    if (gap == 0) continue;
+    if (best > 0) {
+      if (gap >= kLongerBorder * best_gap && BordersAlternate(lag, best, gap, stretch)) return lag;
+      continue;
+    }
     best = lag;
     best_gap = gap;
   }

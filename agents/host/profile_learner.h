@@ -99,6 +99,7 @@ class ProfileLearner {
   bool Matches(std::size_t back, std::size_t lag) const;
   bool SameMultiset(std::size_t lag) const;
   Nanoseconds BorderGap(std::size_t period, std::size_t stretch) const;
+  bool BordersAlternate(std::size_t period, std::size_t shorter, Nanoseconds gap, std::size_t stretch) const;
   std::size_t FindPeriod() const;
   std::size_t LongestGapOffset(std::size_t period) const;
   void Lock(std::size_t period);
