@@ -31,7 +31,7 @@ struct EngineOptions {
   std::uint64_t instance = 0;          ///< Random, new with every start.
   std::vector<std::string> addresses;  ///< Of this host, textual.
   LocalPolicy local_policy = LocalPolicy::kNone;
-  Nanoseconds lowat_window = 3 * kMillisecond;  ///< What a socket may hold unsent, as time at its rate.
+  Nanoseconds lowat_window = 2 * kMillisecond;  ///< What a socket may hold unsent, as time at its rate.
   bool marks = false;                           ///< Set DSCP from levels.
 };
 

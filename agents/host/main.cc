@@ -24,7 +24,7 @@ DEFINE_string(host, "", "this host's name in the coordinator's topology; default
 DEFINE_string(coordinator, "127.0.0.1:7070", "the coordinator's address and port");
 DEFINE_string(socket, "/run/weir/agent.sock", "where training processes attach");
 DEFINE_string(local_policy, "none", "without a coordinator: none (everybody goes) or fifo (turns on this host)");
-DEFINE_double(lowat_ms, 3, "how much a socket may hold unsent, as time at its rate; less reacts faster and costs CPU");
+DEFINE_double(lowat_ms, 2, "how much a socket may hold unsent, as time at its rate; less reacts faster and costs CPU");
 DEFINE_bool(marks, false, "set DSCP and priority of data sockets from their level");
 DEFINE_int32(nice, -10, "scheduling priority to ask for, -20 to 19");
 DEFINE_string(log, "info", "debug, info, warn, error or off");

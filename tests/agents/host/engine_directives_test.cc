@@ -47,7 +47,7 @@ TEST_F(Directives, RateIsSharedByTheSocketsThatSend) {
   Actions actions = Take();
   ASSERT_EQ(actions.writes.size(), 1u);
   EXPECT_EQ(actions.writes[0].control.pacing_rate, 12'500'000u);
-  EXPECT_EQ(actions.writes[0].control.notsent_lowat, 37'500u);  // 3 ms at the rate.
+  EXPECT_EQ(actions.writes[0].control.notsent_lowat, 25'000u);  // 2 ms at the rate.
   engine_.OnSample(now_, ref, {1, 1, 5000, 4, true, false});
   actions = Take();
   ASSERT_EQ(actions.writes.size(), 1u);
