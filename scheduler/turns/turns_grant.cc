@@ -85,11 +85,14 @@ void TurnsPolicy::ReservePaused(const FabricState& state) {
   }
 }
 
+/// Lanes that cannot be held crawl instead. The cap that a held lane keeps is that of its whole path: as the only bound
+/// it would be none.
 void TurnsPolicy::GrantAdopted(const FabricState& state, Decision& decision) const {
   for (std::size_t i = 0; i < state.lanes.size(); ++i) {
+    LaneDecision& lane = decision.lanes[i];
     if (!state.lanes[i].adopted) continue;
-    decision.lanes[i].hold = false;
-    decision.lanes[i].rate = std::max(decision.lanes[i].rate, kAdoptedFloor);
+    lane.rate = lane.hold ? kAdoptedFloor : std::max(lane.rate, kAdoptedFloor);
+    lane.hold = false;
   }
 }
 

@@ -140,5 +140,31 @@ TEST(TurnsProperties, OrderOfLanesInTheStateDecidesNothing) {
   }
 }
 
+/// Nor does the order of the jobs, over several decisions with what each leaves in the state.
+TEST(TurnsProperties, OrderOfJobsInTheStateDecidesNothing) {
+  for (std::uint32_t seed = 0; seed < kSeeds; ++seed) {
+    World one = RandomWorld(seed);
+    World other = one;
+    std::mt19937 random(seed);
+    std::mt19937 same_random(seed);
+    std::reverse(other.state.jobs.begin(), other.state.jobs.end());
+    const auto last = static_cast<std::uint32_t>(other.state.jobs.size() - 1);
+    for (LaneState& lane : other.state.lanes) lane.job = last - lane.job;
+    const auto policy = std::move(*MakePolicy("turns"));
+    Decision first;
+    Decision second;
+    for (int step = 0; step < 4; ++step) {
+      policy->Decide(one.state, one.now, first);
+      policy->Decide(other.state, other.now, second);
+      ASSERT_EQ(first.lanes, second.lanes) << "seed " << seed << " step " << step;
+      for (std::size_t link = 0; link < one.state.links.size(); ++link) {
+        ASSERT_EQ(one.state.links[link].holder, other.state.links[link].holder) << "seed " << seed << " step " << step;
+      }
+      Disturb(one, random);
+      Disturb(other, same_random);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weir::scheduler

@@ -297,7 +297,15 @@ TEST_F(Turns, AdoptedLanesAreSlowedDownButNeverHeld) {
   state_.lanes[adopted].adopted = true;
   Decide();
   EXPECT_FALSE(Held(adopted));
-  EXPECT_GE(RateOf(adopted), kAdoptedFloor);
+  EXPECT_EQ(RateOf(adopted), kAdoptedFloor) << "the link is another's";
+}
+
+TEST_F(Turns, AdoptedLaneAloneGetsTheWholeLink) {
+  const auto adopted = Lane(Job(), {Link()}, true);
+  state_.lanes[adopted].adopted = true;
+  Decide();
+  EXPECT_FALSE(Held(adopted));
+  EXPECT_EQ(RateOf(adopted), kRate);
 }
 
 TEST_F(Turns, AsksToBeWokenWhileSomebodyWaitsAndNotOtherwise) {
