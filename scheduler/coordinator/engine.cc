@@ -172,6 +172,9 @@ void CoordinatorEngine::Pong(AgentRecord& agent, std::int64_t agent_now) {
 }
 
 std::string_view CoordinatorEngine::NameOfJob(JobId id) const {
+  for (std::size_t job = 0; job < jobs_.size(); ++job) {
+    if (state_.jobs[job].id == id) return jobs_[job].name;
+  }
   const auto found = std::ranges::find_if(job_names_, [id](const auto& entry) { return entry.first == id; });
   return found == job_names_.end() ? std::string_view() : std::string_view(found->second);
 }

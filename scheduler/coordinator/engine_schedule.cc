@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "coflow/directive.h"
 #include "coflow/wire/weir.pb.h"
 #include "scheduler/coordinator/engine.h"
 
@@ -119,7 +120,7 @@ void CoordinatorEngine::ScheduleFor(AgentRecord& agent, Nanoseconds now) {
     directive.set_lane(id.value);
     directive.set_unmanaged(lane.slot == kNoSlot);
     directive.set_gate(lane.decided.hold ? wire::GATE_HOLD : wire::GATE_GO);
-    directive.set_rate(lane.decided.rate);
+    directive.set_rate(std::min(lane.decided.rate, kDirectiveRateMax));
     directive.set_level(lane.decided.level);
     directive.set_progress(lane.decided.progress);
     lane.sent = lane.decided;

@@ -181,13 +181,10 @@ void CoordinatorEngine::JoinProfile(std::uint32_t job) {
 void CoordinatorEngine::OnApplied(Nanoseconds now, AgentRecord& agent, const wire::Applied& applied) {
   if (applied.epoch() != epoch_) return;
   if (applied.sequence() == agent.sequence) agent.lag = now - agent.last_sent;
-  for (const wire::RefusedDirective& refused : applied.refused()) {
-    ++agent.refused_directives;
-    ++counters_.directives_refused;
-    // What it refused it does not have: say it again when it differs, and with every full schedule.
-    const auto lane = agent.lanes.find(LaneId(refused.lane()));
-    if (lane != agent.lanes.end()) lane->second.told = false;
-  }
+  // What was refused comes again with the next full schedule. Not at once: it would be refused again, without end.
+  const auto refused = static_cast<std::uint64_t>(applied.refused_size());
+  agent.refused_directives += refused;
+  counters_.directives_refused += refused;
 }
 
 void CoordinatorEngine::CloseLane(AgentRecord& agent, LaneId id) {

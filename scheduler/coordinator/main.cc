@@ -35,6 +35,16 @@ void AskForPriority(int nice) {
   }
 }
 
+/// The usual limit of 1024 descriptors is below the number of agents that one coordinator takes.
+void AllowManyDescriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    weir::log::Info("descriptors_refused", {{"wanted", limit.rlim_max}, {"reason", std::strerror(errno)}});
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -64,6 +74,7 @@ int main(int argc, char** argv) {
     return kExitFailed;
   }
   AskForPriority(FLAGS_nice);
+  AllowManyDescriptors();
   std::printf("listening agents=%s http=%s\n", shell.agents_address().c_str(), shell.http_address().c_str());
   std::fflush(stdout);
   shell.Run();

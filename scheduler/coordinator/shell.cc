@@ -7,6 +7,8 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -29,6 +31,8 @@ namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 Nanoseconds Now() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
@@ -98,9 +102,21 @@ struct CoordinatorShell::Impl {
     return Status(StatusCode::kUnavailable, "cannot listen on " + text + ": " + error.message());
   }
 
+  /// The next connection. An error, as when descriptors run out, passes: the port must not go deaf because of it.
+  asio::awaitable<tcp::socket> Accept(tcp::acceptor& acceptor) {
+    for (;;) {
+      boost::system::error_code error;
+      tcp::socket socket = co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
+      if (!error) co_return socket;
+      log::Warn("accept_failed", {{"reason", error.message()}});
+      asio::steady_timer pause(loop, kAcceptPause);
+      co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
+    }
+  }
+
   asio::awaitable<void> AcceptAgents() {
     for (;;) {
-      auto connection = std::make_shared<Connection>(co_await agents.async_accept(asio::use_awaitable));
+      auto connection = std::make_shared<Connection>(co_await Accept(agents));
       boost::system::error_code ignored;
       connection->socket.set_option(tcp::no_delay(true), ignored);
       connection->socket.non_blocking(true, ignored);
@@ -109,7 +125,7 @@ struct CoordinatorShell::Impl {
       connections[id] = connection;
       engine.OnConnect(Now(), id, ignored ? "unknown" : ToText(peer));
       asio::co_spawn(loop, ReadAgent(id, connection), asio::detached);
-      Flush();
+      FlushSoon();
     }
   }
 
@@ -120,14 +136,14 @@ struct CoordinatorShell::Impl {
         const std::size_t got = co_await connection->socket.async_read_some(asio::buffer(buffer), asio::use_awaitable);
         connection->inbox.append(buffer.data(), got);
         if (connection->open && !ParseInbox(id, *connection)) break;
-        Flush();
+        FlushSoon();
       }
     } catch (const boost::system::system_error&) {
       // The agent left.
     }
     Close(id);
     engine.OnDisconnect(Now(), id);
-    Flush();
+    FlushSoon();
   }
 
   bool ParseInbox(ConnectionId id, Connection& connection) {
@@ -151,8 +167,14 @@ struct CoordinatorShell::Impl {
     return true;
   }
 
-  /// Decides upon what has arrived and carries it out.
+  /// Decides once this turn of the loop has taken everything that has arrived.
+  void FlushSoon() {
+    if (std::exchange(flush_posted, true)) return;
+    asio::post(loop, [this] { Flush(); });
+  }
+
   void Flush() {
+    flush_posted = false;
     for (const Action& action : engine.Step(Now())) Carry(action);
     const Nanoseconds next = engine.next_step();
     if (next == kNever) return;
@@ -216,11 +238,16 @@ struct CoordinatorShell::Impl {
     connections.erase(found);
   }
 
+  asio::awaitable<void> ServePerson(tcp::socket socket) {
+    ++http_connections;
+    co_await ServeHttp(std::move(socket), [this](std::string_view path) { return HttpBody(path); });
+    --http_connections;
+  }
+
   asio::awaitable<void> AcceptHttp() {
     for (;;) {
-      tcp::socket socket = co_await http.async_accept(asio::use_awaitable);
-      asio::co_spawn(loop, ServeHttp(std::move(socket), [this](std::string_view path) { return HttpBody(path); }),
-                     asio::detached);
+      tcp::socket socket = co_await Accept(http);
+      if (http_connections < kHttpMax) asio::co_spawn(loop, ServePerson(std::move(socket)), asio::detached);
     }
   }
 
@@ -240,6 +267,8 @@ struct CoordinatorShell::Impl {
   CoordinatorEngine engine;
   std::map<ConnectionId, std::shared_ptr<Connection>> connections;
   std::uint64_t last_connection = 0;
+  std::size_t http_connections = 0;
+  bool flush_posted = false;
 };
 
 CoordinatorShell::CoordinatorShell(const Topology& topology, std::unique_ptr<Policy> policy, ShellOptions options)

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "coflow/directive.h"
 #include "coflow/wire/weir.pb.h"
 #include "scheduler/coordinator/status_json.h"
 
@@ -76,6 +77,18 @@ class CoordinatorEngineTest : public ::testing::Test {
     demand->set_lane(lane);
     demand->set_active(active);
     demand->set_bytes_sent(sent);
+    Say(connection, message);
+  }
+  void Detach(std::uint64_t connection, std::uint64_t process) {
+    wire::AgentMessage message;
+    message.mutable_process_detached()->set_process(process);
+    Say(connection, message);
+  }
+  void RefuseDirective(std::uint64_t connection, std::uint64_t lane, std::uint64_t sequence) {
+    wire::AgentMessage message;
+    message.mutable_applied()->set_epoch(7);
+    message.mutable_applied()->set_sequence(sequence);
+    message.mutable_applied()->add_refused()->set_lane(lane);
     Say(connection, message);
   }
   void Heartbeat(std::uint64_t connection) {
@@ -250,9 +263,7 @@ TEST_F(CoordinatorEngineTest, SilentAgentLosesItsLeaseAndItsTurn) {
 TEST_F(CoordinatorEngineTest, DetachedProcessTakesItsJobWithIt) {
   TwoJobs();
   ASSERT_EQ(engine_.jobs().size(), 2u);
-  wire::AgentMessage message;
-  message.mutable_process_detached()->set_process(1);
-  Say(1, message);
+  Detach(1, 1);
   Step();
   ASSERT_EQ(engine_.jobs().size(), 1u);
   EXPECT_EQ(engine_.jobs()[0].name, "b");
@@ -272,6 +283,115 @@ TEST_F(CoordinatorEngineTest, SameProcessTwiceIsRefusedAndTheConnectionKept) {
   const Outcome outcome = Step();
   EXPECT_TRUE(outcome.dropped.empty());
   EXPECT_NE(outcome.Last(1, wire::CoordinatorMessage::kRefuse), nullptr);
+}
+
+TEST_F(CoordinatorEngineTest, FirstScheduleOfAConnectionIsFull) {
+  Connect(1);
+  Hello(1, "h0");
+  EXPECT_EQ(Step().Last(1, wire::CoordinatorMessage::kSchedule), nullptr) << "it has not told its lanes yet";
+  Attach(1, 1, "a");
+  Lane(1, 1, 1, Address("h2"));
+  const Outcome outcome = Step();
+  const auto* schedule = outcome.Last(1, wire::CoordinatorMessage::kSchedule);
+  ASSERT_NE(schedule, nullptr);
+  EXPECT_TRUE(schedule->schedule().full());
+  EXPECT_EQ(schedule->schedule().epoch(), 7u);
+  EXPECT_EQ(schedule->schedule().sequence(), 1u);
+}
+
+TEST_F(CoordinatorEngineTest, ProcessesBeyondTheLimitAreRefusedWithTheLimit) {
+  Connect(1);
+  Hello(1, "h0");
+  for (std::uint64_t process = 1; process <= kMaxProcessesPerAgent; ++process) Attach(1, process, "a");
+  EXPECT_EQ(Step().Last(1, wire::CoordinatorMessage::kRefuse), nullptr);
+  Attach(1, kMaxProcessesPerAgent + 1, "a");
+  const Outcome outcome = Step();
+  const auto* refuse = outcome.Last(1, wire::CoordinatorMessage::kRefuse);
+  ASSERT_NE(refuse, nullptr);
+  EXPECT_NE(refuse->refuse().reason().find("1024"), std::string::npos);
+  EXPECT_TRUE(outcome.dropped.empty());
+  EXPECT_EQ(engine_.agents().at(ConnectionId(1))->processes.size(), kMaxProcessesPerAgent);
+}
+
+TEST_F(CoordinatorEngineTest, AgentsBeyondTheLimitAreDroppedWithTheLimit) {
+  for (std::uint64_t connection = 1; connection <= kMaxAgents; ++connection) Connect(connection);
+  EXPECT_TRUE(Step().dropped.empty());
+  Connect(kMaxAgents + 1);
+  const Outcome outcome = Step();
+  EXPECT_EQ(outcome.dropped, std::vector<std::uint64_t>{kMaxAgents + 1});
+  const auto* refuse = outcome.Last(kMaxAgents + 1, wire::CoordinatorMessage::kRefuse);
+  ASSERT_NE(refuse, nullptr);
+  EXPECT_NE(refuse->refuse().reason().find("4096"), std::string::npos);
+}
+
+TEST_F(CoordinatorEngineTest, JobWithoutANameOrWithAnEndlessOneIsRefused) {
+  Connect(1);
+  Hello(1, "h0");
+  Attach(1, 1, "");
+  Attach(1, 2, std::string(kMaxNameBytes + 1, 'x'));
+  Step();
+  EXPECT_EQ(engine_.counters().refusals, 2u);
+  EXPECT_TRUE(engine_.jobs().empty());
+}
+
+TEST_F(CoordinatorEngineTest, LaneOfAProcessThatIsNotAttachedIsRefused) {
+  TwoJobs();
+  Lane(1, 2, 9, Address("h2"));
+  const Outcome outcome = Step();
+  EXPECT_NE(outcome.Last(1, wire::CoordinatorMessage::kRefuse), nullptr);
+  EXPECT_FALSE(told_.contains({1, 2}));
+}
+
+// Sending it again at once made agent and coordinator repeat themselves as fast as the network carried it.
+TEST_F(CoordinatorEngineTest, RefusedDirectiveComesAgainOnlyWithTheNextFullSchedule) {
+  TwoJobs();
+  RefuseDirective(1, 1, 1);
+  EXPECT_TRUE(Step(kMillisecond).sent.empty());
+  EXPECT_EQ(engine_.counters().directives_refused, 1u);
+  bool again = false;
+  for (int i = 0; i < 6 && !again; ++i) {
+    Heartbeat(1);
+    Heartbeat(2);
+    const Outcome outcome = Step(100 * kMillisecond);
+    const auto* schedule = outcome.Last(1, wire::CoordinatorMessage::kSchedule);
+    again = schedule != nullptr && schedule->schedule().directives_size() == 1;
+  }
+  EXPECT_TRUE(again);
+}
+
+// Agents refuse larger caps; the topology allows links that are faster.
+TEST(CoordinatorEngine, CapsOfVeryFastLinksStayWithinTheProtocol) {
+  const Topology topology = Topology::BigSwitch(2, kMaxCapacity);
+  CoordinatorEngine engine(topology, std::move(*MakePolicy("turns")), 1);
+  const std::string peer = topology.FindHost(std::string_view("h1"))->addresses[0].ToString();
+  engine.OnConnect(kSecond, ConnectionId(1), "test");
+  wire::AgentMessage message;
+  message.mutable_hello()->set_protocol_version(1);
+  message.mutable_hello()->set_host("h0");
+  engine.OnMessage(kSecond, ConnectionId(1), message);
+  message.mutable_process_attached()->set_process(1);
+  message.mutable_process_attached()->mutable_job()->set_name("a");
+  engine.OnMessage(kSecond, ConnectionId(1), message);
+  message.mutable_lane_opened()->set_lane(1);
+  message.mutable_lane_opened()->set_process(1);
+  message.mutable_lane_opened()->set_peer_address(peer);
+  engine.OnMessage(kSecond, ConnectionId(1), message);
+  const std::vector<Action> actions = engine.Step(kSecond);
+  ASSERT_FALSE(actions.empty());
+  ASSERT_TRUE(actions.back().message != nullptr && actions.back().message->has_schedule());
+  EXPECT_EQ(actions.back().message->schedule().directives(0).rate(), kDirectiveRateMax);
+}
+
+// Names of ended jobs are kept for the timeline; their number pushed out the names of jobs that still ran.
+TEST_F(CoordinatorEngineTest, HolderKeepsItsNameHoweverManyJobsCameAfterIt) {
+  TwoJobs();
+  Demand(1, 1, true);
+  for (std::size_t i = 0; i <= kMaxJobs; ++i) {
+    Attach(2, 2, "short" + std::to_string(i));
+    Detach(2, 2);
+  }
+  Step(kMillisecond);
+  EXPECT_NE(StatusJson(engine_, now_).find("\"holder\":\"a\""), std::string::npos);
 }
 
 TEST_F(CoordinatorEngineTest, GuaranteedClassReachesThePolicy) {

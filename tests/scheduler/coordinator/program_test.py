@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Runs weir-coordinator as an operator would, right and wrong. Usage: program_test.py PATH"""
+import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -31,10 +33,15 @@ class Coordinator(unittest.TestCase):
         done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=20)
         return done.returncode, done.stderr
 
-    def start(self):
+    def start(self, descriptors=None):
+        def limit():
+            if descriptors:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+
         process = subprocess.Popen([PROGRAM, "--topology", self.topology, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
         self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         words = dict(word.split("=", 1) for word in process.stdout.readline().split()[1:])
@@ -72,6 +79,25 @@ class Coordinator(unittest.TestCase):
                 pass
         with urllib.request.urlopen(http + "/livez", timeout=5) as answer:
             self.assertEqual(answer.status, 200)
+
+    def test_comes_back_after_running_out_of_descriptors(self):
+        process, _, http = self.start(descriptors=24)
+        host, port = http.removeprefix("http://").rsplit(":", 1)
+        peers = [socket.create_connection((host, int(port)), timeout=5) for _ in range(40)]
+        self.assertTrue(any("accept_failed" in line for line in process.stderr))
+        for peer in peers:
+            peer.close()
+        with urllib.request.urlopen(http + "/livez", timeout=5) as answer:
+            self.assertEqual(answer.status, 200)
+
+    def test_closes_status_connections_beyond_the_limit(self):
+        _, _, http = self.start()
+        host, port = http.removeprefix("http://").rsplit(":", 1)
+        with contextlib.ExitStack() as stack:
+            peers = [stack.enter_context(socket.create_connection((host, int(port)), timeout=5)) for _ in range(65)]
+            self.assertEqual(peers[-1].recv(1), b"")
+            peers[0].sendall(b"GET /livez HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+            self.assertIn(b" 200 ", peers[0].recv(4096))
 
     def test_port_in_use_is_said(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
