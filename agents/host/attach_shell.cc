@@ -19,6 +19,8 @@
 #include <string_view>
 #include <utility>
 
+#include "coflow/job.h"
+
 namespace weir::agents {
 
 namespace asio = boost::asio;
@@ -106,8 +108,7 @@ Result<JobInfo> ReadAttachRequest(const client::AttachRequest& request) {
   if (!tenant) return tl::unexpected<Status>(tenant.error());
   auto job_class = ReadText(request.job_class, "WEIR_CLASS");
   if (!job_class) return tl::unexpected<Status>(job_class.error());
-  constexpr std::string_view kClasses[] = {"", "guaranteed", "best-effort", "scavenger"};
-  if (std::find(std::begin(kClasses), std::end(kClasses), *job_class) == std::end(kClasses)) {
+  if (!ParseJobClass(*job_class)) {
     return Error(StatusCode::kInvalidArgument,
                  "WEIR_CLASS '" + *job_class + "' is not guaranteed, best-effort or scavenger");
   }

@@ -8,12 +8,6 @@
 namespace weir::scheduler {
 namespace {
 
-JobClass ClassFromName(const std::string& name) {
-  if (name == "guaranteed") return JobClass::kGuaranteed;
-  if (name == "scavenger") return JobClass::kScavenger;
-  return JobClass::kBestEffort;
-}
-
 std::uint32_t Code(StatusCode code) {
   return static_cast<std::uint32_t>(code);
 }
@@ -52,7 +46,8 @@ std::uint32_t CoordinatorEngine::JobSlot(const wire::Job& job) {
   const auto slot = static_cast<std::uint32_t>(jobs_.size());
   JobState state;
   state.id = JobId(next_job_id_++);
-  state.job_class = ClassFromName(job.job_class());
+  // Agents have checked it; whoever else says what is no class gets the default.
+  state.job_class = ParseJobClass(job.job_class()).value_or(JobClass::kBestEffort);
   state.weight = job.weight() > 0 && job.weight() < 1e6 ? job.weight() : 1;
   state_.jobs.push_back(state);
   JobRecord record;

@@ -12,18 +12,6 @@ double Milliseconds(Nanoseconds t) {
   return static_cast<double>(t) / 1e6;
 }
 
-std::string_view ClassName(JobClass job_class) {
-  switch (job_class) {
-    case JobClass::kGuaranteed:
-      return "guaranteed";
-    case JobClass::kBestEffort:
-      return "best-effort";
-    case JobClass::kScavenger:
-      return "scavenger";
-  }
-  return "unknown";
-}
-
 /// Share of the time alone that the job keeps the link busy; 0 if not known.
 double ShareOf(const FabricState& state, const JobProfile& profile, LinkIndex link) {
   if (profile.alone <= 0) return 0;
@@ -73,7 +61,7 @@ json::object JobJson(const CoordinatorEngine& engine, std::size_t index) {
   const JobRecord& record = engine.jobs()[index];
   return {{"name", record.name},
           {"tenant", record.tenant},
-          {"class", json::string(ClassName(job.job_class))},
+          {"class", json::string(JobClassName(job.job_class))},
           {"weight", job.weight},
           {"gpus", record.gpus},
           {"processes", record.processes.size()},

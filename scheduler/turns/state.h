@@ -4,14 +4,12 @@
 #include <vector>
 
 #include "coflow/ids.h"
+#include "coflow/job.h"
 #include "coflow/units.h"
 #include "scheduler/share/max_min.h"
 
 /// What a policy sees and what it answers. Plain data: no policy knows of sockets, threads, clocks or logs.
 namespace weir::scheduler {
-
-/// Strict: a job of a stronger class goes before every job of a weaker one. Smaller is stronger.
-enum class JobClass : std::uint8_t { kGuaranteed = 0, kBestEffort = 1, kScavenger = 2 };
 
 struct LinkState {
   BytesPerSecond rate = 0;  ///< Payload it can carry, > 0.
