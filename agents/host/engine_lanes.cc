@@ -69,8 +69,11 @@ void AgentEngine::OnQueueMeasured(Nanoseconds now, LaneRef ref, const QueueSampl
   if (lane == nullptr || lane->phase != Phase::kDraining) return;
   // What is in flight on a path without a queue is no longer ours to wait for: it has left, only its acknowledgement
   // has not come back. Only a cap keeps the path without a queue, so only then is the product taken off.
-  const double in_flight = lane->rate * static_cast<double>(queue.min_rtt) * 1e-9;
-  const bool left = queue.queued == 0 || (queue.unsent == 0 && static_cast<double>(queue.queued) <= in_flight);
+  const double in_flight = lane->rate * ToSeconds(queue.min_rtt);
+  // The next one needs a moment to begin: it is called that much before the queue is empty.
+  const double last_moment = lane->rate * ToSeconds(kHandOver);
+  const auto queued = static_cast<double>(queue.queued);
+  const bool left = queued <= last_moment || (queue.unsent == 0 && queued <= in_flight);
   if (!queue.reachable || !left) {
     lane->check_at = queue.reachable ? NextMeasure(now, *lane, queue) : now + kMeasureMax;
     lane->queued = queue.queued;
@@ -87,7 +90,7 @@ Nanoseconds AgentEngine::NextMeasure(Nanoseconds now, const Lane& lane, const Qu
   }
   if (rate <= 0) return now + kMillisecond;
   const double ahead =
-      std::max(0.0, static_cast<double>(queue.queued) - lane.rate * static_cast<double>(queue.min_rtt) * 1e-9);
+      std::max(0.0, static_cast<double>(queue.queued) - lane.rate * ToSeconds(std::max(queue.min_rtt, kHandOver)));
   const double wait = std::min(TransferNanoseconds(ahead, rate), static_cast<double>(kMeasureMax));
   return now + std::max(kMeasureMin, static_cast<Nanoseconds>(wait));
 }

@@ -76,10 +76,21 @@ TEST_F(LaneLife, NextLookComesWhenTheQueueShouldBeGone) {
   Taken(ref);
   Take();
   Measured(ref, 125'000, 125'000);
-  EXPECT_EQ(At(ref).check_at, now_ + 10 * kMillisecond);
-  now_ += 10 * kMillisecond;
-  Measured(ref, 10, 10);
+  EXPECT_EQ(At(ref).check_at, now_ + 10 * kMillisecond - AgentEngine::kHandOver);
+  now_ += 9 * kMillisecond;
+  Measured(ref, 12'000, 12'000);
   EXPECT_EQ(At(ref).check_at, now_ + AgentEngine::kMeasureMin);
+}
+
+TEST_F(LaneLife, NextOneIsCalledJustBeforeTheQueueIsEmpty) {
+  Connect();
+  const LaneRef ref = Lane();
+  Say(Directive(At(ref).id.value, wire::GATE_GO, kRate));
+  Write(ref, 5000);
+  Taken(ref);
+  Take();
+  Measured(ref, static_cast<Bytes>(kRate * ToSeconds(AgentEngine::kHandOver)), 8'000);
+  EXPECT_EQ(At(ref).phase, Phase::kIdle);
 }
 
 TEST_F(LaneLife, BytesUnderWayOnACappedPathHaveLeft) {
