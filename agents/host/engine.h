@@ -89,7 +89,8 @@ class AgentEngine {
   static constexpr Nanoseconds kProgressEvery = 10 * kMillisecond;
   static constexpr Nanoseconds kMeasureMin = kMillisecond / 2;  ///< A draining lane is never asked about more often.
   static constexpr Nanoseconds kMeasureMax = 20 * kMillisecond;
-  /// From one job's report that it is done to another's first packet: through the coordinator and the waking of a writer.
+  /// From one job's report that it is done to another's first packet: through the coordinator and the waking of a
+  /// writer.
   static constexpr Nanoseconds kHandOver = 700 * kMicrosecond;
   /// Longer pauses are worth giving the turn away; for shorter ones the change-over and back costs more than it gives.
   static constexpr Nanoseconds kLingerGapMax = 10 * kMillisecond;
