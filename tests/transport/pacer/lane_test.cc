@@ -1,0 +1,278 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "transport/fake/manual_clock.h"
+#include "transport/fake/scripted_directives.h"
+#include "transport/pacer/pacer.h"
+
+namespace weir::transport {
+namespace {
+
+LaneDirective Capped(double bits) {
+  LaneDirective directive;
+  directive.rate = BitsPerSecond(bits);
+  return directive;
+}
+
+LaneDirective AtLevel(std::uint8_t level) {
+  LaneDirective directive;
+  directive.level = level;
+  return directive;
+}
+
+/// Sends all the time as a busy caller would: asks again when the lane says so, or after 50 us. Returns the bytes.
+Bytes Saturate(Lane* lane, ManualClock* clock, Nanoseconds span) {
+  const Nanoseconds end = clock->Now() + span;
+  Bytes total = 0;
+  while (clock->Now() < end) {
+    const Bytes got = lane->Admit(1u << 30, clock->Now());
+    total += got;
+    const Nanoseconds next = got == 0 ? std::min(lane->AskAgainAt(clock->Now()), clock->Now() + 50'000) : clock->Now();
+    clock->Advance(std::min(std::max<Nanoseconds>(next - clock->Now(), got == 0 ? 1 : 0), end - clock->Now()));
+    if (got != 0 && !(lane->directive().rate > 0)) break;  // Nothing would stop it.
+  }
+  return total;
+}
+
+/// A link of a fixed rate under several lanes that all have something to send: whoever is admitted occupies it.
+struct Link {
+  Pacer pacer;
+  ManualClock clock;
+  std::vector<std::unique_ptr<ScriptedDirectives>> sources;
+  std::vector<std::unique_ptr<Lane>> lanes;
+  std::vector<bool> busy;
+  std::vector<Bytes> sent;
+  double rate;
+
+  explicit Link(double bits) : rate(BitsPerSecond(bits)) {}
+
+  void Add(std::vector<ScriptedDirectives::Step> script) {
+    sources.push_back(std::make_unique<ScriptedDirectives>(&clock, std::move(script)));
+    lanes.push_back(std::make_unique<Lane>(&pacer, sources.back().get()));
+    busy.push_back(true);
+    sent.push_back(0);
+  }
+
+  void Run(Nanoseconds span) {
+    const Nanoseconds end = clock.Now() + span;
+    const auto wanted = static_cast<Bytes>(rate * 0.0005);
+    std::size_t turn = lanes.size() - 1;  // The last one first: it is the one that comes and goes.
+    while (clock.Now() < end) {
+      const std::size_t i = turn++ % lanes.size();
+      const Bytes got = busy[i] ? lanes[i]->Admit(wanted, clock.Now()) : 0;
+      if (!busy[i]) lanes[i]->Idle();
+      sent[i] += got;
+      clock.Advance(got == 0 ? 200 : static_cast<Nanoseconds>(TransferNanoseconds(static_cast<double>(got), rate)));
+    }
+  }
+
+  double Share(std::size_t i) const {
+    Bytes all = 0;
+    for (const Bytes bytes : sent) all += bytes;
+    return static_cast<double>(sent[i]) / static_cast<double>(all);
+  }
+};
+
+class LaneRates : public testing::TestWithParam<double> {};
+
+TEST_P(LaneRates, CapIsKeptWithinHalfAPercentOfASecondAndTheBurst) {
+  ManualClock clock;
+  Pacer pacer;
+  ScriptedDirectives source(&clock, {{0, Capped(GetParam())}});
+  Lane lane(&pacer, &source);
+  Saturate(&lane, &clock, 100 * kMillisecond);  // The full bucket of the start.
+  const auto bytes = static_cast<double>(Saturate(&lane, &clock, kSecond));
+  const double want = GetParam() / 8;
+  EXPECT_NEAR(bytes, want, std::max(2048.0, want * 0.005));
+}
+
+INSTANTIATE_TEST_SUITE_P(OneMegabitToHundredGigabit, LaneRates, testing::Values(1e6, 1e7, 1e8, 1e9, 5e9, 1e10, 1e11));
+
+TEST(LaneRate, AChangeIsInForceFromTheNextPieceOn) {
+  ManualClock clock;
+  Pacer pacer;
+  const Nanoseconds change = 500 * kMillisecond;
+  ScriptedDirectives source(&clock, {{0, Capped(1e9)}, {change, Capped(1e6)}, {2 * change, Capped(1e9)}});
+  Lane lane(&pacer, &source);
+  Saturate(&lane, &clock, change - clock.Now());
+  const Bytes slow = Saturate(&lane, &clock, 100 * kMillisecond);
+  EXPECT_LE(slow, 12'500u + 2048u);  // 100 ms at 1 Mbit/s, and a burst.
+  Saturate(&lane, &clock, 2 * change - clock.Now());
+  const Bytes fast = Saturate(&lane, &clock, 10 * kMillisecond);
+  EXPECT_NEAR(static_cast<double>(fast), 1.25e6, 1.25e4);
+}
+
+TEST(LaneRate, HundredChangesASecondKeepTheirMean) {
+  ManualClock clock;
+  Pacer pacer;
+  std::vector<ScriptedDirectives::Step> steps;
+  for (int i = 0; i < 200; ++i) steps.push_back({i * 10 * kMillisecond, Capped(i % 2 == 0 ? 4e8 : 1e8)});
+  ScriptedDirectives source(&clock, steps);
+  Lane lane(&pacer, &source);
+  const Bytes bytes = Saturate(&lane, &clock, 2 * kSecond);
+  EXPECT_NEAR(static_cast<double>(bytes), 2 * 250e6 / 8, 0.01 * 2 * 250e6 / 8);
+}
+
+TEST(LaneRate, NonsenseIsNoCap) {
+  for (const double rate : {-1.0, 0.0, std::numeric_limits<double>::quiet_NaN(), HUGE_VAL}) {
+    ManualClock clock;
+    Pacer pacer;
+    LaneDirective directive;
+    directive.rate = rate;
+    ScriptedDirectives source(&clock, {{0, directive}});
+    Lane lane(&pacer, &source);
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(lane.Admit(5000, clock.Now()), 5000u) << rate;
+  }
+}
+
+TEST(LaneRate, WhatTheDeviceDidNotTakeMayBeSentLater) {
+  ManualClock clock;
+  Pacer pacer;
+  ScriptedDirectives source(&clock, {{0, Capped(8e6)}});  // Pieces of 1024, a burst of 2048.
+  Lane lane(&pacer, &source);
+  ASSERT_EQ(lane.Admit(1u << 20, clock.Now()), 2048u);
+  lane.Return(1024);
+  EXPECT_EQ(lane.counters().bytes, 1024u);
+  EXPECT_EQ(lane.Admit(1u << 20, clock.Now()), 1024u);
+  EXPECT_EQ(lane.Admit(1u << 20, clock.Now()), 0u);
+  EXPECT_EQ(lane.counters().waits_for_rate, 1u);
+}
+
+TEST(LaneGate, PhaseOpensAndShutsOnTime) {
+  ManualClock clock;
+  Pacer pacer;
+  LaneDirective directive;
+  directive.phase = {100 * kMillisecond, 30 * kMillisecond, 20 * kMillisecond};
+  ScriptedDirectives source(&clock, {{0, directive}});
+  Lane lane(&pacer, &source);
+  for (; clock.Now() < 300 * kMillisecond; clock.Advance(kMillisecond)) {
+    const Nanoseconds into = clock.Now() % (100 * kMillisecond);
+    const bool open = into >= 30 * kMillisecond && into < 50 * kMillisecond;
+    const Bytes got = lane.Admit(100, clock.Now());
+    ASSERT_EQ(got != 0, open) << clock.Now();
+    if (got == 0) {
+      const Nanoseconds again = lane.AskAgainAt(clock.Now());
+      EXPECT_EQ(again % (100 * kMillisecond), 30 * kMillisecond);
+      EXPECT_LE(again - clock.Now(), 80 * kMillisecond);
+    }
+  }
+  EXPECT_GT(lane.counters().waits_for_gate, 0u);
+}
+
+TEST(LaneGate, AHoldEndsByItselfHoweverLongItWasMeant) {
+  ManualClock clock;
+  Pacer pacer;
+  LaneDirective directive;
+  directive.hold_until = std::numeric_limits<Nanoseconds>::max();
+  ScriptedDirectives source(&clock, {{0, directive}});
+  Lane lane(&pacer, &source);
+  EXPECT_EQ(lane.Admit(1, clock.Now()), 0u);
+  clock.Advance(kGateClosedMax - 1);
+  EXPECT_EQ(lane.Admit(1, clock.Now()), 0u);
+  clock.Advance(1);
+  EXPECT_EQ(lane.Admit(1, clock.Now()), 1u);
+}
+
+TEST(LaneGate, OneThatWouldShutForTooLongIsOpenAndCounted) {
+  const Nanoseconds lowest = std::numeric_limits<Nanoseconds>::min();
+  const PhaseGate cases[] = {{kGateClosedMax + 2, 0, 1}, {-5, 0, 1}, {10, 0, 0}, {10, 0, 11}, {lowest, lowest, lowest}};
+  for (const PhaseGate& gate : cases) {
+    ManualClock clock;
+    clock.Advance(gate.window);
+    Pacer pacer;
+    LaneDirective directive;
+    directive.phase = gate;
+    ScriptedDirectives source(&clock, {{lowest, directive}});
+    Lane lane(&pacer, &source);
+    EXPECT_EQ(lane.Admit(9, 5), 9u) << gate.period;
+    EXPECT_EQ(lane.counters().gates_ignored, 1u);
+  }
+}
+
+TEST(LaneLevels, AHighOneAmongEightLowOnesGetsAllButTheFloorAtOnce) {
+  Link link(1e9);
+  for (int i = 0; i < 8; ++i) link.Add({{0, AtLevel(5)}});
+  link.Add({{0, AtLevel(1)}});
+  link.busy[8] = false;
+  link.Run(100 * kMillisecond);
+  for (int i = 0; i < 8; ++i) EXPECT_NEAR(link.Share(static_cast<std::size_t>(i)), 0.125, 0.01);
+  link.sent.assign(9, 0);
+  link.busy[8] = true;
+  link.Run(20 * kMillisecond);
+  EXPECT_GE(link.Share(8), 0.95);
+  link.sent.assign(9, 0);
+  link.Run(2 * kSecond);
+  EXPECT_NEAR(link.Share(8), 1 - 1.0 / 64, 0.005);
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(link.Share(i), 1.0 / 64 / 8, 0.0006) << i;
+  link.sent.assign(9, 0);
+  link.busy[8] = false;
+  link.Run(20 * kMillisecond);
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_NEAR(link.Share(i), 0.125, 0.02);
+}
+
+TEST(LaneLevels, ALowOneIsServedAfterTheAgingBoundEvenOnASlowLink) {
+  Link link(1e6);  // A second of it is less than the floor's price.
+  link.Add({{0, AtLevel(0)}});
+  link.Add({{0, AtLevel(7)}});
+  link.Run(3 * kSecond);
+  EXPECT_GE(link.lanes[1]->counters().floor_pieces, 2u);
+}
+
+TEST(LaneLevels, OneThatIsCappedLeavesItsGapsToTheLowerOnes) {
+  Link link(1e9);
+  LaneDirective high = Capped(1e8);
+  high.level = 0;
+  link.Add({{0, high}});
+  link.Add({{0, AtLevel(3)}});
+  link.Run(kSecond);
+  EXPECT_NEAR(static_cast<double>(link.sent[0]), 1.25e7, 2e5);
+  EXPECT_GT(link.Share(1), 0.85);
+}
+
+TEST(LaneLevels, OneThatStopsAskingHoldsNobodyBackForLong) {
+  Pacer pacer;
+  ManualClock clock;
+  ScriptedDirectives low_script(&clock, {{0, AtLevel(7)}});
+  Lane high(&pacer, nullptr);
+  Lane low(&pacer, &low_script);
+  ASSERT_GT(high.Admit(10, clock.Now()), 0u);
+  EXPECT_EQ(low.Admit(10, clock.Now()), 0u);
+  EXPECT_EQ(low.counters().waits_for_level, 1u);
+  clock.Advance(pacer.options().stale_after + 1);
+  EXPECT_EQ(low.Admit(10, clock.Now()), 10u);
+}
+
+TEST(LaneLevels, ALaneThatEndsOrChangesItsLevelLeavesNothingBehind) {
+  Pacer pacer;
+  ManualClock clock;
+  ScriptedDirectives low_script(&clock, {{0, AtLevel(4)}});
+  ScriptedDirectives sinking(&clock, {{0, AtLevel(2)}, {100, AtLevel(200)}});
+  Lane low(&pacer, &low_script);
+  {
+    Lane high(&pacer, nullptr);
+    ASSERT_GT(high.Admit(10, clock.Now()), 0u);
+    EXPECT_EQ(low.Admit(10, clock.Now()), 0u);
+  }
+  EXPECT_EQ(low.Admit(10, clock.Now()), 10u);
+  Lane other(&pacer, &sinking);
+  ASSERT_GT(other.Admit(10, clock.Now()), 0u);
+  EXPECT_EQ(low.Admit(10, clock.Now()), 0u);
+  clock.Advance(200);
+  EXPECT_EQ(other.Admit(10, clock.Now()), 0u);  // Last level now, and the fourth contends.
+  EXPECT_EQ(other.directive().level, kQueueLevels - 1);
+  EXPECT_EQ(low.Admit(10, clock.Now()), 10u);
+}
+
+TEST(LaneDirectives, WithoutASourceEverythingPasses) {
+  Pacer pacer;
+  Lane lane(&pacer, nullptr);
+  EXPECT_EQ(lane.Admit(100, 1), 100u);
+  EXPECT_EQ(lane.Admit(1u << 30, 1), pacer.options().piece_max);
+}
+
+}  // namespace
+}  // namespace weir::transport
