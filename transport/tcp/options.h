@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "coflow/units.h"
+
+namespace weir::transport {
+
+/// What a TCP transport is made with. Both ends may differ, but for what the handshake agrees on.
+struct TcpOptions {
+  /// Who we are, in every message about a connection: at most 31 printable characters. Empty: host name and process.
+  std::string identity;
+  /// Which network interfaces become devices, as NCCL_SOCKET_IFNAME says it: prefixes separated by commas; "^" in front
+  /// excludes them, "=" takes whole names. Empty: "ib*" if there is one, else all but docker and loopback, else those.
+  std::string interfaces;
+  /// "AF_INET", "AF_INET6", or empty for both, as NCCL_SOCKET_FAMILY.
+  std::string family;
+  /// Connections that carry data, 1 .. kMaxStreams; beside them a channel has one for control.
+  std::uint32_t streams = 4;
+  /// Messages above this may be spread over all streams, in chunks of this size; smaller ones go over the first.
+  Bytes stripe_bytes = 256 * 1024;
+  /// What a stream may hold in the kernel without having sent it (TCP_NOTSENT_LOWAT): less decides later who goes
+  /// first, more costs fewer calls. 0: the system's.
+  std::uint32_t unsent_bytes = 256 * 1024;
+  /// SO_SNDBUF and SO_RCVBUF; 0: the system's own tuning.
+  std::uint32_t socket_buffer_bytes = 0;
+  /// Traffic class byte of the packets (DSCP << 2), for the life of a channel; below 0: the system's.
+  int traffic_class = -1;
+  /// Sends or receives that may be under way on a channel.
+  std::uint32_t requests = 256;
+  /// A link over which nothing came back for so long is dead. A peer that is slow or frozen is not: its kernel answers.
+  Nanoseconds dead_after = 10 * kSecond;
+  /// How long Connector::Poll goes on.
+  Nanoseconds connect_within = 20 * kSecond;
+  /// Bind outgoing connections to the device's address, so that several cards are used side by side.
+  bool bind_source = true;
+};
+
+inline constexpr std::uint32_t kMaxStreams = 16;
+inline constexpr std::uint32_t kMaxRequests = 4096;
+
+/// Defaults, with NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY from the environment.
+TcpOptions TcpOptionsFromEnvironment();
+
+}  // namespace weir::transport

@@ -1,0 +1,41 @@
+#include "transport/tcp/sender.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+namespace weir::transport::tcp {
+
+TcpSender::TcpSender(Made made)
+    : options_(std::move(made.options)),
+      ends_(std::move(made.ends)),
+      slots_(made.slots),
+      control_(std::move(made.control), options_.dead_after),
+      lane_(made.lane),
+      clock_(*made.clock) {
+  for (Socket& socket : made.streams) {
+    streams_.emplace_back();
+    streams_.back().socket = std::move(socket);
+  }
+  sends_.assign(options_.requests, Send(this));
+  for (Send& send : sends_) free_.push_back(&send);
+  queue_.resize(options_.requests);
+  if (slots_ > 1) posted_.resize(kMaxRequests);
+}
+
+Result<MemoryId> TcpSender::Register(void* data, Bytes size, MemoryKind kind) {
+  return memory_.Register(data, size, kind);
+}
+
+Status TcpSender::Deregister(MemoryId memory) {
+  return memory_.Deregister(memory);
+}
+
+void TcpSender::Fail(StatusCode code, const std::string& what) noexcept {
+  if (!failure_.ok()) return;
+  failure_ = Status(code, fmt::format("{}, sending to {}: {}", ends_.local, ends_.peer, what));
+  if (lane_ != nullptr) lane_->Idle();
+}
+
+}  // namespace weir::transport::tcp

@@ -1,0 +1,207 @@
+// What the sending end does for each message: no allocation, no lock, no log until the channel has failed.
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "transport/tcp/sender.h"
+
+namespace weir::transport::tcp {
+namespace {
+
+constexpr Nanoseconds kControlEvery = 100 * kMicrosecond;
+
+}  // namespace
+
+Outcome TcpSender::Isend(std::span<const Part> parts, std::int32_t tag, Request** request) noexcept {
+  *request = nullptr;
+  if (!failure_.ok()) return Outcome::kFailed;
+  if (free_.empty()) {
+    Progress();
+    return failure_.ok() ? Outcome::kAgain : Outcome::kFailed;
+  }
+  Bytes total = 0;
+  for (const Part& part : parts) total += std::min(part.size, kMaxMessageBytes + 1 - total);
+  if (parts.empty() || parts.size() > kMaxParts || total > kMaxMessageBytes) {
+    Fail(StatusCode::kInvalidArgument, "a message has 1 to 8 parts and at most 1 TiB");
+    return Outcome::kFailed;
+  }
+  if (slots_ > 1) {
+    const Outcome slot = TakeSlot(tag, total);
+    if (slot != Outcome::kDone) return slot;
+  }
+  Send* send = free_.back();
+  free_.pop_back();
+  std::copy(parts.begin(), parts.end(), send->parts.begin());
+  send->part_count = parts.size();
+  send->total = total;
+  send->assigned = 0;
+  send->chunks = 0;
+  send->message = next_message_++;
+  send->tag = tag;
+  send->started = false;
+  send->done = false;
+  queue_[(queue_head_ + queue_size_++) % queue_.size()] = send;
+  Progress();
+  if (!failure_.ok()) return Outcome::kFailed;
+  *request = send;
+  return Outcome::kDone;
+}
+
+Outcome TcpSender::Test(Request* request, std::span<Bytes> sizes) noexcept {
+  Send* send = static_cast<Send*>(request);
+  if (!send->done && failure_.ok()) Progress();
+  if (!send->done) return failure_.ok() ? Outcome::kAgain : Outcome::kFailed;
+  if (!sizes.empty()) sizes[0] = send->total;
+  free_.push_back(send);
+  return Outcome::kDone;
+}
+
+void TcpSender::Progress() noexcept {
+  const Nanoseconds now = clock_.Now();
+  if (now >= control_at_) CheckControl(now);
+  if (!failure_.ok()) return;
+  for (Stream& stream : streams_) {
+    const Pumped pumped = Pump(&stream);
+    if (pumped == Pumped::kFailed || pumped == Pumped::kPaced) return;
+    // Others are of use only for chunks that they hold already, or that the streams before them cannot take.
+    if (busy_streams_ == 0 && (queue_size_ == 0 || pumped == Pumped::kIdle)) break;
+  }
+  if (lane_ != nullptr && queue_size_ == 0 && busy_streams_ == 0) lane_->Idle();
+}
+
+TcpSender::Pumped TcpSender::Pump(Stream* stream) noexcept {
+  while (true) {
+    if (stream->send == nullptr && !Assign(stream)) return Pumped::kIdle;
+    Bytes payload = stream->left;
+    if (lane_ != nullptr && payload > 0) {
+      payload = lane_->Admit(payload, clock_.Now());
+      if (payload == 0) return Pumped::kPaced;
+    }
+    const ssize_t wrote = Write(stream, payload);
+    const Bytes written = wrote < 0 ? 0 : static_cast<Bytes>(wrote);
+    const Bytes of_header = std::min<Bytes>(written, stream->header_left);
+    stream->header_left -= of_header;
+    if (lane_ != nullptr) lane_->Return(payload - (written - of_header));
+    Account(stream, written - of_header);
+    if (wrote < 0) {
+      if (errno == EAGAIN || errno == EINTR) return Pumped::kFull;
+      const int error = errno;
+      Fail(StatusCode::kUnavailable,
+           error == EPIPE || error == ECONNRESET ? "the peer closed the channel" : std::strerror(error));
+      return Pumped::kFailed;
+    }
+  }
+}
+
+bool TcpSender::Assign(Stream* stream) noexcept {
+  Send* send = Next();
+  if (send == nullptr) return false;
+  const bool first = stream == streams_.data();
+  if (!send->started && !first) return false;
+  const Bytes rest = send->total - send->assigned;
+  const Bytes length = std::min(rest, options_.stripe_bytes);
+  stream->send = send;
+  stream->offset = send->assigned;
+  stream->left = length;
+  stream->header_left = kChunkBytes;
+  EncodeChunk({send->tag, send->message, static_cast<std::uint32_t>(length), send->assigned, send->total},
+              stream->header);
+  send->started = true;
+  send->assigned += length;
+  send->chunks++;
+  busy_streams_++;
+  if (send->assigned == send->total) {
+    queue_head_ = (queue_head_ + 1) % queue_.size();
+    queue_size_--;
+  }
+  return true;
+}
+
+ssize_t TcpSender::Write(Stream* stream, Bytes payload) noexcept {
+  std::array<iovec, kMaxParts + 1> pieces;
+  std::size_t count = 0;
+  if (stream->header_left > 0) {
+    pieces[count++] = {stream->header.data() + (kChunkBytes - stream->header_left), stream->header_left};
+  }
+  Bytes skip = stream->offset;
+  const Send& send = *stream->send;
+  for (std::size_t i = 0; i < send.part_count && payload > 0; ++i) {
+    const Part& part = send.parts[i];
+    if (skip >= part.size) {
+      skip -= part.size;
+      continue;
+    }
+    const Bytes size = std::min(part.size - skip, payload);
+    // The kernel only reads; iovec has no form for that.
+    pieces[count++] = {const_cast<char*>(static_cast<const char*>(part.data)) + skip, size};
+    payload -= size;
+    skip = 0;
+  }
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = count;
+  return sendmsg(stream->socket.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void TcpSender::Account(Stream* stream, Bytes payload) noexcept {
+  stream->offset += payload;
+  stream->left -= payload;
+  if (stream->left > 0 || stream->header_left > 0) return;
+  Send* send = stream->send;
+  stream->send = nullptr;
+  busy_streams_--;
+  send->chunks--;
+  send->done = send->chunks == 0 && send->assigned == send->total;
+}
+
+TcpSender::Send* TcpSender::Next() noexcept {
+  return queue_size_ == 0 ? nullptr : queue_[queue_head_];
+}
+
+void TcpSender::CheckControl(Nanoseconds now) noexcept {
+  control_at_ = now + kControlEvery;
+  const ControlLink::State state = control_.Poll(now, [this](const Control& frame) { return OnPosted(frame); });
+  if (state == ControlLink::State::kOpen) return;
+  if (state == ControlLink::State::kClosed) return Fail(StatusCode::kUnavailable, "the peer closed the channel");
+  const int problem = control_.problem();
+  Fail(problem == 0 ? StatusCode::kProtocol : StatusCode::kUnavailable,
+       problem == 0           ? "what came on the control connection is no frame"
+       : problem == ETIMEDOUT ? "the link is dead: nothing came back within the bound"
+                              : std::strerror(problem));
+}
+
+bool TcpSender::OnPosted(const Control& frame) noexcept {
+  if (slots_ == 1 || posted_size_ == posted_.size() || frame.count > slots_) return false;
+  posted_[(posted_head_ + posted_size_++) % posted_.size()] = {frame, 0, 0};
+  return true;
+}
+
+Outcome TcpSender::TakeSlot(std::int32_t tag, Bytes total) noexcept {
+  if (posted_size_ == 0) {
+    CheckControl(clock_.Now());
+    if (!failure_.ok()) return Outcome::kFailed;
+    if (posted_size_ == 0) return Outcome::kAgain;
+  }
+  Posted& head = posted_[posted_head_];
+  for (std::uint32_t i = 0; i < head.frame.count; ++i) {
+    const Control::Posted& slot = head.frame.slots[i];
+    if ((head.taken_mask & (1u << i)) != 0 || (slot.tag != tag && head.frame.count > 1)) continue;
+    if (total > slot.capacity) {
+      Fail(StatusCode::kInvalidArgument, "a message is larger than the room that was posted for it");
+      return Outcome::kFailed;
+    }
+    head.taken_mask |= 1u << i;
+    if (++head.taken == head.frame.count) {
+      posted_head_ = (posted_head_ + 1) % posted_.size();
+      posted_size_--;
+    }
+    return Outcome::kDone;
+  }
+  Progress();  // Nothing else may be calling it, and the receive is completed by what is under way.
+  return failure_.ok() ? Outcome::kAgain : Outcome::kFailed;
+}
+
+}  // namespace weir::transport::tcp

@@ -1,0 +1,154 @@
+#include "transport/tcp/socket.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace weir::transport::tcp {
+namespace {
+
+Status FromErrno(const char* what, const std::string& where) {
+  const int error = errno;
+  const bool limit = error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+  return Status(limit ? StatusCode::kResourceExhausted : StatusCode::kUnavailable,
+                fmt::format("{} {}: {}", what, where, std::strerror(error)));
+}
+
+bool IsLinkLocal(const IpAddress& address) {
+  return !address.is_v4() && address.bytes()[0] == 0xfe && (address.bytes()[1] & 0xc0) == 0x80;
+}
+
+void Set(const Socket& socket, int level, int option, int value) {
+  // Best effort, see Tune().
+  static_cast<void>(setsockopt(socket.fd(), level, option, &value, sizeof(value)));
+}
+
+}  // namespace
+
+Socket::~Socket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+SocketAddress SocketAddress::Of(const IpAddress& address, std::uint16_t port, unsigned scope) {
+  SocketAddress made;
+  if (address.is_v4()) {
+    sockaddr_in in{};
+    in.sin_family = AF_INET;
+    in.sin_port = htons(port);
+    std::memcpy(&in.sin_addr, address.bytes().data(), 4);
+    std::memcpy(&made.storage, &in, sizeof(in));
+    made.size = sizeof(in);
+  } else {
+    sockaddr_in6 in{};
+    in.sin6_family = AF_INET6;
+    in.sin6_port = htons(port);
+    in.sin6_scope_id = IsLinkLocal(address) ? scope : 0;
+    std::memcpy(&in.sin6_addr, address.bytes().data(), 16);
+    std::memcpy(&made.storage, &in, sizeof(in));
+    made.size = sizeof(in);
+  }
+  return made;
+}
+
+std::string SocketAddress::ToString() const {
+  char text[INET6_ADDRSTRLEN] = "?";
+  if (storage.ss_family == AF_INET) {
+    sockaddr_in in{};
+    std::memcpy(&in, &storage, sizeof(in));
+    inet_ntop(AF_INET, &in.sin_addr, text, sizeof(text));
+    return fmt::format("{}:{}", text, ntohs(in.sin_port));
+  }
+  sockaddr_in6 in{};
+  std::memcpy(&in, &storage, sizeof(in));
+  inet_ntop(AF_INET6, &in.sin6_addr, text, sizeof(text));
+  return fmt::format("[{}]:{}", text, ntohs(in.sin6_port));
+}
+
+Result<Socket> ListenOn(const IpAddress& address, unsigned scope, std::uint16_t* port) {
+  SocketAddress at = SocketAddress::Of(address, 0, scope);
+  Socket socket(::socket(at.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+  const std::string where = address.ToString();
+  if (!socket) return tl::unexpected(FromErrno("cannot make a socket for", where));
+  if (bind(socket.fd(), at.get(), at.size) != 0 || listen(socket.fd(), SOMAXCONN) != 0) {
+    return tl::unexpected(FromErrno("cannot listen on", where));
+  }
+  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&at.storage), &at.size) != 0) {
+    return tl::unexpected(FromErrno("cannot ask for the port of", where));
+  }
+  sockaddr_in in{};
+  sockaddr_in6 in6{};
+  std::memcpy(&in, &at.storage, sizeof(in));
+  std::memcpy(&in6, &at.storage, sizeof(in6));
+  *port = ntohs(address.is_v4() ? in.sin_port : in6.sin6_port);
+  return socket;
+}
+
+Socket AcceptFrom(const Socket& listener, std::string* peer) {
+  SocketAddress from;
+  from.size = sizeof(from.storage);
+  Socket socket(
+      accept4(listener.fd(), reinterpret_cast<sockaddr*>(&from.storage), &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (socket) *peer = from.ToString();
+  return socket;
+}
+
+Result<Socket> ConnectTo(const SocketAddress& peer, const IpAddress* source) {
+  Socket socket(::socket(peer.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+  if (!socket) return tl::unexpected(FromErrno("cannot make a socket for", peer.ToString()));
+  if (source != nullptr) {
+    Set(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+    const SocketAddress from = SocketAddress::Of(*source, 0, 0);
+    if (bind(socket.fd(), from.get(), from.size) != 0) {
+      return tl::unexpected(FromErrno("cannot connect from", from.ToString()));
+    }
+  }
+  if (connect(socket.fd(), peer.get(), peer.size) != 0 && errno != EINPROGRESS) {
+    return tl::unexpected(FromErrno("cannot connect to", peer.ToString()));
+  }
+  return socket;
+}
+
+int ConnectError(const Socket& socket) {
+  pollfd ready{socket.fd(), POLLOUT, 0};
+  if (poll(&ready, 1, 0) <= 0) return EINPROGRESS;
+  int error = 0;
+  socklen_t size = sizeof(error);
+  if (getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
+  return error;
+}
+
+void Tune(const Socket& socket, StreamKind kind, const TcpOptions& options) {
+  Set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  const int bound_ms = static_cast<int>(std::clamp<Nanoseconds>(options.dead_after / kMillisecond, 1, 1 << 30));
+  const int probe_s = std::clamp(bound_ms / 4000, 1, 3600);
+  Set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  Set(socket, IPPROTO_TCP, TCP_KEEPIDLE, probe_s);
+  Set(socket, IPPROTO_TCP, TCP_KEEPINTVL, probe_s);
+  Set(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  if (kind == StreamKind::kControl) {
+    // Not on data: there it would also end the connection of a peer that has not read for so long.
+    Set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, bound_ms);
+  } else {
+    if (options.unsent_bytes > 0) {
+      Set(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(std::min(options.unsent_bytes, 1u << 30)));
+    }
+    if (options.socket_buffer_bytes > 0) {
+      const int size = static_cast<int>(std::min(options.socket_buffer_bytes, 1u << 30));
+      Set(socket, SOL_SOCKET, SO_SNDBUF, size);
+      Set(socket, SOL_SOCKET, SO_RCVBUF, size);
+    }
+  }
+  if (options.traffic_class >= 0) {
+    Set(socket, IPPROTO_IP, IP_TOS, options.traffic_class);
+    Set(socket, IPPROTO_IPV6, IPV6_TCLASS, options.traffic_class);
+  }
+}
+
+}  // namespace weir::transport::tcp

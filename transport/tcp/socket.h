@@ -1,0 +1,63 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "coflow/ip_address.h"
+#include "coflow/status.h"
+#include "transport/tcp/options.h"
+
+namespace weir::transport::tcp {
+
+/// Owns a file descriptor. Movable; closes it at the end, which never waits.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Socket();
+
+  int fd() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+/// An address and port as the kernel takes them.
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+
+  /// `scope` is the interface's index; used for link-local IPv6 only.
+  static SocketAddress Of(const IpAddress& address, std::uint16_t port, unsigned scope);
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  std::string ToString() const;
+};
+
+/// A socket that listens on a free port of `address`. Errors: kResourceExhausted, kUnavailable with the address.
+Result<Socket> ListenOn(const IpAddress& address, unsigned scope, std::uint16_t* port);
+
+/// The next connection, or an empty socket when there is none.
+Socket AcceptFrom(const Socket& listener, std::string* peer);
+
+/// Begins to connect. `source` may be null. Errors: kResourceExhausted, kUnavailable.
+Result<Socket> ConnectTo(const SocketAddress& peer, const IpAddress* source);
+
+/// 0 when connected, EINPROGRESS when not yet, else why it failed. Never waits.
+int ConnectError(const Socket& socket);
+
+enum class StreamKind { kData, kControl };
+
+/// Sets what `options` say on a connection. What the system refuses stays as it was: none of it is needed for
+/// correctness but the bound on a dead link, and Linux has that since 2.6.37.
+void Tune(const Socket& socket, StreamKind kind, const TcpOptions& options);
+
+}  // namespace weir::transport::tcp
