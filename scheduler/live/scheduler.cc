@@ -1,0 +1,295 @@
+#include "scheduler/live/scheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "coflow/check.h"
+
+namespace weir::scheduler {
+namespace {
+
+/// From this share of the coflows on, sorting anew costs less than putting them in one by one.
+constexpr std::uint32_t kManyShare = 8;
+constexpr std::uint32_t kManyAtLeast = 64;
+
+Status NoSuch(std::string_view what, std::uint32_t index) {
+  return Status(StatusCode::kNotFound, fmt::format("there is no {} {}", what, index));
+}
+
+Status ValidLimits(std::size_t links, const LiveLimits& limits) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 26;  // Chunks are addressed with 32 bits, slack included.
+  const std::uint64_t entries = std::uint64_t{limits.flows} * limits.hops;
+  if (links == 0 || links > kMost || limits.coflows == 0 || limits.coflows > kMost || entries == 0 || entries > kMost) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("{} links, {} coflows, {} flows of {} links: allowed are 1 to {} of links, coflows and "
+                              "flows x links",
+                              links, limits.coflows, limits.flows, limits.hops, kMost));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LiveScheduler>> LiveScheduler::Make(std::span<const WholeRate> capacity,
+                                                           const LiveOptions& options) {
+  if (Status status = ValidLimits(capacity.size(), options.limits); !status.ok()) {
+    return tl::unexpected(status);
+  }
+  for (LinkIndex link = 0; link < capacity.size(); ++link) {
+    if (Status status = LiveFabric::ValidCapacity(link, capacity[link]); !status.ok()) {
+      return tl::unexpected(status);
+    }
+  }
+  return std::make_unique<LiveScheduler>(capacity, options);
+}
+
+LiveScheduler::LiveScheduler(std::span<const WholeRate> capacity, const LiveOptions& options)
+    : options_(options),
+      fabric_(capacity, options.limits),
+      order_(fabric_),
+      queues_(fabric_, order_),
+      allocation_(&fabric_),
+      fill_(fabric_.links(), options.limits.flows, options.limits.hops),
+      sweep_(&fabric_, order_, &queues_, &allocation_, &fill_),
+      place_(options.limits.coflows, Place::kNone),
+      marked_(options.limits.coflows, 0),
+      room_(capacity.size(), 0) {
+  for (auto* slots : {&marks_, &rekeyed_, &waiting_}) {
+    slots->reserve(options.limits.coflows);
+  }
+}
+
+Result<CoflowSlot> LiveScheduler::AddCoflow(const LiveCoflow& coflow) {
+  if (Status status = fabric_.ValidCoflow(coflow); !status.ok()) {
+    return tl::unexpected(status);
+  }
+  const CoflowSlot slot = fabric_.Add(coflow);
+  place_[slot] = Place::kWaiting;
+  waiting_.push_back(slot);
+  return slot;
+}
+
+Status LiveScheduler::RemoveCoflow(CoflowSlot slot) {
+  if (!fabric_.IsLive(slot)) {
+    return NoSuch("coflow in slot", slot);
+  }
+  if (place_[slot] == Place::kPlaced) {
+    Unplace(slot);
+    order_.Take(slot);
+    allocation_.Forget(slot);
+  } else {
+    std::erase(waiting_, slot);
+  }
+  place_[slot] = Place::kNone;
+  fabric_.Remove(slot);
+  return Status::Ok();
+}
+
+Status LiveScheduler::EndFlow(FlowIndex flow) {
+  if (!fabric_.IsFlow(flow)) {
+    return NoSuch("flow", flow);
+  }
+  const CoflowSlot slot = fabric_.coflow_of[flow];
+  if (place_[slot] == Place::kPlaced) {
+    for (const LiveFabric::Hop& hop : fabric_.Path(flow)) {
+      if (fabric_.Rows(slot)[hop.row].flows == 1) {
+        GiveUp(hop.link, slot);
+      }
+    }
+    queues_.EraseFlow(flow);
+    sweep_.Force(slot);
+  }
+  fabric_.RemoveFlow(flow);
+  Mark(slot);
+  return Status::Ok();
+}
+
+Status LiveScheduler::SetRemaining(FlowIndex flow, std::int64_t bytes) {
+  if (!fabric_.IsFlow(flow)) {
+    return NoSuch("flow", flow);
+  }
+  const CoflowSlot slot = fabric_.coflow_of[flow];
+  const std::int64_t others = fabric_.bytes_left[slot] - fabric_.remaining[flow];
+  if (bytes < 0 || bytes > kMaxCoflowBytes - others) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("flow {} has {} bytes left; allowed are 0 to {}", flow, bytes, kMaxCoflowBytes - others));
+  }
+  fabric_.SetRemaining(flow, bytes);
+  Mark(slot);
+  return Status::Ok();
+}
+
+Status LiveScheduler::SetKey(CoflowSlot slot, double key) {
+  if (!fabric_.IsLive(slot)) {
+    return NoSuch("coflow in slot", slot);
+  }
+  if (!std::isfinite(key)) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("the key of slot {} is {}; it must be finite", slot, key));
+  }
+  fabric_.given_key[slot] = key;
+  Mark(slot);
+  return Status::Ok();
+}
+
+Status LiveScheduler::SetCapacity(LinkIndex link, WholeRate capacity) {
+  if (link >= fabric_.links()) {
+    return NoSuch("link", link);
+  }
+  if (Status status = LiveFabric::ValidCapacity(link, capacity); !status.ok()) {
+    return status;
+  }
+  sweep_.Touch(link);
+  sweep_.Seed(link, 0);
+  fabric_.SetCapacity(link, capacity);
+  if (options_.key == LiveKey::kSebf) {
+    for (const LinkQueues::Entry& entry : queues_.Entries(link)) {
+      Mark(entry.slot);
+    }
+  }
+  return Status::Ok();
+}
+
+void LiveScheduler::Advance(Nanoseconds duration) {
+  for (const CoflowSlot slot : allocation_.served()) {
+    for (const FlowIndex flow : fabric_.Flows(slot)) {
+      if (fabric_.rate[flow] > 0) {
+        const double moved = static_cast<double>(fabric_.rate[flow]) * ToSeconds(duration);
+        const std::int64_t left = fabric_.remaining[flow];
+        fabric_.SetRemaining(flow, moved < static_cast<double>(left) ? left - static_cast<std::int64_t>(moved) : 0);
+      }
+    }
+    Mark(slot);
+  }
+}
+
+double LiveScheduler::KeyOf(CoflowSlot slot) const {
+  switch (options_.key) {
+    case LiveKey::kFifo:
+      return 0;
+    case LiveKey::kScf:
+      return static_cast<double>(fabric_.bytes_left[slot]);
+    case LiveKey::kSebf:
+      return fabric_.Bottleneck(slot);
+    case LiveKey::kGiven:
+      break;
+  }
+  return fabric_.given_key[slot];
+}
+
+void LiveScheduler::Mark(CoflowSlot slot) {
+  if (marked_[slot] == 0) {
+    marked_[slot] = 1;
+    marks_.push_back(slot);
+  }
+}
+
+/// Takes out of the order who has a new key and does not fit where it stands.
+void LiveScheduler::RefreshKeys() {
+  rekeyed_.clear();
+  for (const CoflowSlot slot : marks_) {
+    marked_[slot] = 0;
+    if (place_[slot] != Place::kPlaced) {
+      continue;
+    }
+    const double key = KeyOf(slot);
+    if (key != order_.key(slot)) {
+      order_.SetKey(slot, key);
+      rekeyed_.push_back(slot);
+    }
+  }
+  marks_.clear();
+  const std::size_t before = waiting_.size();
+  order_.TakeMisfits(&rekeyed_, &waiting_);
+  for (std::size_t i = before; i < waiting_.size(); ++i) {
+    Unplace(waiting_[i]);
+    place_[waiting_[i]] = Place::kWaiting;
+  }
+}
+
+/// Takes the coflow off the links, with what it uses there.
+void LiveScheduler::Unplace(CoflowSlot slot) {
+  for (const LiveFabric::Row& row : fabric_.Rows(slot)) {
+    GiveUp(row.link, slot);
+  }
+  queues_.Erase(slot);
+}
+
+/// The coflow, which stands in the order, has no more flows on the link.
+void LiveScheduler::GiveUp(LinkIndex link, CoflowSlot slot) {
+  if (queues_.full_from(link) >= order_.label(slot) && queues_.UseOf(link, slot) > 0) {
+    sweep_.Touch(link);
+    sweep_.Seed(link, order_.label(slot));
+    queues_.SetUse(link, slot, 0);
+  }
+}
+
+/// False if labels are new, so that what was announced to the sweep is void.
+bool LiveScheduler::PlaceAll() {
+  bool kept = true;
+  for (const CoflowSlot slot : waiting_) {
+    order_.SetKey(slot, KeyOf(slot));
+    kept &= order_.Insert(slot);
+    queues_.Insert(slot);
+    sweep_.Force(slot);
+    place_[slot] = Place::kPlaced;
+  }
+  waiting_.clear();
+  return kept;
+}
+
+bool LiveScheduler::ManyWait() const {
+  return waiting_.size() > kManyAtLeast + fabric_.coflow_count / kManyShare;
+}
+
+void LiveScheduler::Update() {
+  RefreshKeys();
+  if (ManyWait() || !PlaceAll()) {
+    return Recompute();
+  }
+  allocation_.ClearChanged();
+  sweep_.Run(options_.rates);
+  if (order_.wants_labels()) {
+    order_.Relabel();
+    for (LinkIndex link = 0; link < fabric_.links(); ++link) {
+      queues_.FindFullFrom(link);
+    }
+  }
+}
+
+void LiveScheduler::Recompute() {
+  for (CoflowSlot slot = 0; slot < fabric_.live.size(); ++slot) {
+    if (fabric_.live[slot] != 0) {
+      order_.SetKey(slot, KeyOf(slot));
+      place_[slot] = Place::kPlaced;
+    }
+    marked_[slot] = 0;
+  }
+  marks_.clear();
+  waiting_.clear();
+  sweep_.Reset();
+  order_.Rebuild();
+  queues_.Clear();
+  allocation_.ClearChanged();
+  std::ranges::copy(fabric_.capacity, room_.begin());
+  for (const CoflowSlot slot : order_.order()) {
+    queues_.Append(slot);
+    fill_.Fill(fabric_, fabric_.Flows(slot), options_.rates, &room_);
+    if (fill_.uses().empty()) {
+      allocation_.SetNothing(slot);
+      continue;
+    }
+    allocation_.Set(slot, fill_.rates());
+    for (const RateFill::Use& use : fill_.uses()) {
+      if (use.rate > 0) {
+        queues_.AppendUse(use.link, slot, use.rate);
+      }
+    }
+  }
+  for (LinkIndex link = 0; link < fabric_.links(); ++link) {
+    queues_.FindFullFrom(link);
+  }
+}
+
+}  // namespace weir::scheduler

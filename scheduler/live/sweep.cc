@@ -1,0 +1,245 @@
+#include "scheduler/live/sweep.h"
+
+#include <algorithm>
+
+namespace weir::scheduler {
+
+Sweep::Sweep(LiveFabric* fabric, const RankedOrder& order, LinkQueues* queues, Allocation* allocation, RateFill* fill)
+    : fabric_(*fabric),
+      order_(order),
+      queues_(*queues),
+      allocation_(*allocation),
+      fill_(*fill),
+      state_(fabric->links()),
+      visited_(fabric->limits.coflows, 0),
+      room_(fabric->links(), 0) {
+  touched_.reserve(fabric->links());
+  found_.reserve(fabric->links());
+  forced_.reserve(fabric->limits.flows);
+  const std::size_t entries = std::size_t{fabric->limits.flows} * fabric->limits.hops;
+  before_.reserve(entries);
+  seeds_.reserve(entries);
+  heap_.reserve(2 * entries);
+}
+
+void Sweep::Touch(LinkIndex link) {
+  LinkState& state = state_[link];
+  if (state.touched == number_) {
+    return;
+  }
+  state.touched = number_;
+  state.before_begin = static_cast<std::uint32_t>(before_.size());
+  state.before_capacity = fabric_.capacity[link];
+  for (const LinkQueues::User& user : queues_.Users(link)) {
+    before_.push_back({order_.label(user.slot), user.rate});
+  }
+  state.before_count = static_cast<std::uint32_t>(before_.size()) - state.before_begin;
+  touched_.push_back(link);
+}
+
+void Sweep::Seed(LinkIndex link, std::uint64_t label) {
+  seeds_.push_back({label, LiveFabric::kNobody, link, kSeeded});
+}
+
+void Sweep::Force(CoflowSlot slot) {
+  forced_.push_back(slot);
+}
+
+void Sweep::Reset() {
+  ++number_;
+  before_.clear();
+  touched_.clear();
+  seeds_.clear();
+  forced_.clear();
+  heap_.clear();
+}
+
+void Sweep::Run(LiveRates how) {
+  how_ = how;
+  Start();
+  while (!heap_.empty()) {
+    Take(Pop());
+  }
+  Finish();
+}
+
+void Sweep::Start() {
+  work_ = {};
+  for (const Stop& seed : seeds_) {
+    Push(seed);
+  }
+  for (const CoflowSlot slot : forced_) {
+    if (fabric_.IsLive(slot)) {
+      Push({order_.label(slot), slot, kForced, 0});
+    }
+  }
+}
+
+/// Links that are open to the end of the order.
+void Sweep::Finish() {
+  for (const LinkIndex link : touched_) {
+    if (state_[link].open) {
+      state_[link].open = false;
+      queues_.FindFullFrom(link);
+    }
+  }
+  Reset();
+}
+
+void Sweep::Push(const Stop& stop) {
+  heap_.push_back(stop);
+  std::ranges::push_heap(heap_, std::ranges::greater{}, &Stop::label);
+}
+
+Sweep::Stop Sweep::Pop() {
+  std::ranges::pop_heap(heap_, std::ranges::greater{}, &Stop::label);
+  const Stop stop = heap_.back();
+  heap_.pop_back();
+  return stop;
+}
+
+void Sweep::Take(const Stop& stop) {
+  if (stop.link == kForced) {
+    if (visited_[stop.slot] != number_) {
+      Visit(stop.slot);
+    }
+    return;
+  }
+  LinkState& state = state_[stop.link];
+  if (stop.version == kSeeded) {
+    if (!state.open) {
+      Open(stop.link, stop.label);
+    }
+  } else if (stop.version == state.version) {
+    if (stop.slot != LiveFabric::kNobody) {
+      Visit(stop.slot);
+    } else {
+      TakeOffBefore(&state, stop.label);
+      GoOn(stop.link, stop.label);
+    }
+  }
+}
+
+void Sweep::Visit(CoflowSlot slot) {
+  ++work_.visits;
+  visited_[slot] = number_;
+  const std::uint64_t label = order_.label(slot);
+  found_.clear();
+  for (const LiveFabric::Row& row : fabric_.Rows(slot)) {
+    room_[row.link] = 0;
+    if (queues_.full_from(row.link) >= label) {
+      room_[row.link] = RoomAt(row.link, label);
+      found_.push_back({row.link, room_[row.link]});
+    }
+  }
+  fill_.Fill(fabric_, fabric_.Flows(slot), how_, &room_);
+  allocation_.Set(slot, fill_.rates());
+  for (const RateFill::Use& before : found_) {
+    Pass(before.link, slot, before.rate - room_[before.link]);
+  }
+}
+
+/// Of a link that is not full in front of the label.
+WholeRate Sweep::RoomAt(LinkIndex link, std::uint64_t label) const {
+  return state_[link].open ? state_[link].left : fabric_.capacity[link] - queues_.UsedBefore(link, label);
+}
+
+/// The sweep goes past the coflow on this link, where it now uses so much.
+void Sweep::Pass(LinkIndex link, CoflowSlot slot, WholeRate use) {
+  LinkState& state = state_[link];
+  const std::uint64_t label = order_.label(slot);
+  if (!state.open) {
+    if (queues_.UseOf(link, slot) == use) {
+      return;
+    }
+    Touch(link);
+    queues_.SetUse(link, slot, use);
+    Open(link, label);
+    return;
+  }
+  queues_.SetUse(link, slot, use);
+  state.left -= use;
+  TakeOffBefore(&state, label);
+  GoOn(link, label);
+}
+
+void Sweep::Open(LinkIndex link, std::uint64_t label) {
+  LinkState& state = state_[link];
+  state.before_next = 0;
+  state.before_left = state.before_capacity;
+  TakeOffBefore(&state, label);
+  state.left = fabric_.capacity[link] - queues_.UsedBefore(link, label + 1);
+  GoOn(link, label);
+}
+
+void Sweep::TakeOffBefore(LinkState* state, std::uint64_t label) const {
+  for (; state->before_next < state->before_count; ++state->before_next) {
+    const Before& user = before_[state->before_begin + state->before_next];
+    if (user.label > label) {
+      return;
+    }
+    state->before_left -= user.rate;
+  }
+}
+
+/// Behind a stop: the link closes if it is as before from here on, else the next stop is looked for.
+void Sweep::GoOn(LinkIndex link, std::uint64_t label) {
+  LinkState& state = state_[link];
+  ++state.version;
+  state.open = state.left != state.before_left;
+  if (state.open) {
+    queues_.SetFullFrom(link, LinkQueues::kNowhere);
+    FindStop(link, label);
+  } else {
+    queues_.FindFullFrom(link);
+  }
+}
+
+/// Index of the first entry behind the label; mostly that of the stop that was taken, or the ones after it.
+std::size_t Sweep::Behind(LinkIndex link, std::uint64_t label) const {
+  const auto entries = queues_.Entries(link);
+  std::size_t at = state_[link].stop_at;
+  if (at >= entries.size() || order_.label(entries[at].slot) != label) {
+    return queues_.Behind(link, label);
+  }
+  const CoflowSlot slot = entries[at].slot;
+  while (at < entries.size() && entries[at].slot == slot) {
+    ++at;
+  }
+  return at;
+}
+
+void Sweep::FindStop(LinkIndex link, std::uint64_t label) {
+  LinkState& state = state_[link];
+  std::uint64_t user = queues_.NextUser(link, label);
+  if (state.before_next < state.before_count) {
+    user = std::min(user, before_[state.before_begin + state.before_next].label);
+  }
+  const auto entries = queues_.Entries(link);
+  std::size_t at = Behind(link, label);
+  for (; at < entries.size(); ++at) {
+    ++work_.entries;
+    const std::uint64_t entry = order_.label(entries[at].slot);
+    if (entry >= user) {
+      break;
+    }
+    if (CanRun(entries[at].flow, entry)) {
+      state.stop_at = static_cast<std::uint32_t>(at);
+      return Push({entry, entries[at].slot, link, state.version});
+    }
+  }
+  state.stop_at = static_cast<std::uint32_t>(at);
+  if (user != LinkQueues::kNowhere) {
+    const bool here = at < entries.size() && order_.label(entries[at].slot) == user;
+    Push({user, here ? entries[at].slot : LiveFabric::kNobody, link, state.version});
+  }
+}
+
+/// Whether something is or was left for the coflow at the label on all links of the flow. Open links count: on them
+/// there was or is something, or they would be as before.
+bool Sweep::CanRun(FlowIndex flow, std::uint64_t label) const {
+  return std::ranges::all_of(fabric_.Path(flow),
+                             [&](const LiveFabric::Hop& hop) { return queues_.full_from(hop.link) >= label; });
+}
+
+}  // namespace weir::scheduler
