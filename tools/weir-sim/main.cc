@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "coflow/traces/reader.h"
+#include "coflow/traces/transform.h"
 #include "scheduler/policy/policy.h"
 #include "scheduler/sim/matching_sim.h"
 #include "tools/weir-sim/report.h"
@@ -25,6 +26,14 @@ DEFINE_double(delay_ms, 0, "coordination delay: what is seen at one tick of this
 DEFINE_int32(levels, 0, "priority levels of the fabric, pilots have one more; 0: no limit");
 DEFINE_uint64(seed, 1, "seed of the choice of pilot flows");
 DEFINE_string(cct_csv, "", "\"run\": write coflow_id,cct here");
+DEFINE_double(scale_bytes, 1, "multiply the bytes of every flow");
+DEFINE_double(scale_arrivals, 1, "multiply every arrival time");
+DEFINE_double(skew_sigma, 0, "split what a port receives over its senders by lognormal shares of this sigma");
+DEFINE_uint64(skew_seed, 1, "seed of --skew_sigma");
+DEFINE_uint64(shuffle_seed, 0, "deal the arrival times out to the coflows anew; 0: as in the trace");
+DEFINE_double(batch_ms, 0, "a coflow that arrives in (T, T + this] arrives at T; 0: as in the trace");
+DEFINE_double(deadline_factor, -1, "deadlines of isolation x (1 + U(0,1) x this); -1: as in the trace");
+DEFINE_uint64(deadline_seed, 1, "seed of --deadline_factor");
 DEFINE_string(format, "weir", "\"convert\": facebook, sincronia or weir");
 DEFINE_string(out, "", "\"convert\": file to write");
 
@@ -82,6 +91,26 @@ Result<SimOptions> OptionsFromFlags() {
   return options;
 }
 
+/// `port_rate`: bytes per second of the trace's own time, for what a deadline is a multiple of.
+Status TransformByFlags(double port_rate, weir::traces::Trace* trace) {
+  if (!(std::abs(FLAGS_batch_ms) <= 1e9)) {
+    return Status(StatusCode::kInvalidArgument, "--batch_ms: allowed: 0 to 1000000000");
+  }
+  weir::traces::TransformOptions options;
+  options.scale_bytes = FLAGS_scale_bytes;
+  options.scale_arrivals = FLAGS_scale_arrivals;
+  options.skew_sigma = FLAGS_skew_sigma;
+  options.skew_seed = FLAGS_skew_seed;
+  options.shuffle_seed = FLAGS_shuffle_seed;
+  options.batch_arrivals = std::llround(FLAGS_batch_ms * static_cast<double>(weir::kMillisecond));
+  if (FLAGS_deadline_factor != -1) {
+    options.deadline_factor = FLAGS_deadline_factor;
+  }
+  options.deadline_seed = FLAGS_deadline_seed;
+  options.port_rate = port_rate;
+  return weir::traces::Transform(options, trace);
+}
+
 Result<PolicyRun> RunPolicy(const weir::traces::Trace& trace, const std::string& policy, const SimOptions& options) {
   const auto parsed = weir::scheduler::ParsePolicy(policy);
   if (!parsed) {
@@ -119,23 +148,19 @@ std::vector<std::string> SplitPolicies(const std::string& text) {
   return parts;
 }
 
-int RunPolicies(const weir::traces::Trace& trace, const std::vector<std::string>& policies,
+int RunPolicies(const weir::traces::Trace& trace, const std::vector<std::string>& policies, const SimOptions& options,
                 weir::tools::OutputForm form) {
-  const auto options = OptionsFromFlags();
-  if (!options) {
-    return Fail(options.error());
-  }
   std::vector<PolicyRun> runs;
   for (const std::string& policy : policies) {
-    auto run = RunPolicy(trace, policy, *options);
+    auto run = RunPolicy(trace, policy, options);
     if (!run) {
       return Fail(Status(StatusCode::kInvalidArgument, run.error().message()));
     }
     runs.push_back(std::move(*run));
   }
-  weir::tools::PrintRuns(runs, form, options->scale, &std::cout);
+  weir::tools::PrintRuns(runs, form, options.scale, &std::cout);
   if (!FLAGS_cct_csv.empty()) {
-    if (Status status = weir::tools::WriteCctCsv(runs.front(), options->scale, FLAGS_cct_csv); !status.ok()) {
+    if (Status status = weir::tools::WriteCctCsv(runs.front(), options.scale, FLAGS_cct_csv); !status.ok()) {
       std::cerr << "weir-sim: " << status.message() << '\n';
       return kFailed;
     }
@@ -179,13 +204,20 @@ int main(int argc, char** argv) {
   if (FLAGS_trace.empty()) {
     return Fail(Status(StatusCode::kInvalidArgument, "--trace is missing; for example --trace FB2010-1Hr-150-0.txt"));
   }
-  const auto trace = weir::traces::Load(FLAGS_trace);
+  const auto options = OptionsFromFlags();
+  if (!options) {
+    return Fail(options.error());
+  }
+  auto trace = weir::traces::Load(FLAGS_trace);
   if (!trace) {
     return Fail(trace.error());
+  }
+  if (const Status status = TransformByFlags(options->scale.ticks_per_ms * 1000, &*trace); !status.ok()) {
+    return Fail(status);
   }
   if (command == "convert") {
     return Convert(*trace);
   }
   return RunPolicies(*trace, command == "run" ? std::vector<std::string>{FLAGS_policy} : SplitPolicies(FLAGS_policies),
-                     *form);
+                     *options, *form);
 }
