@@ -140,7 +140,8 @@ class AgentEngine {
     std::uint32_t sockets_peak = 1;  ///< Most sockets sending at once since the lane last started; at least 1.
     Nanoseconds check_at = 0;        ///< Draining: when to ask the kernel again. Lingering: when to give up.
     Bytes queued = 0;                ///< Draining: as last measured.
-    Nanoseconds queued_at = 0;
+    Nanoseconds queued_at = 0;       ///< When that was; 0: not yet.
+    Bytes queued_accepted = 0;       ///< What the kernel had taken by then.
     Held held;
     // From the coordinator.
     bool directed = false;

@@ -19,7 +19,11 @@ void AgentEngine::OnSample(Nanoseconds now, LaneRef ref, const LaneSample& sampl
       if (begun) Continue(now, *lane);
       break;
     case Phase::kSending:
-      if (sample.rest == 0) Settle(now, *lane);
+      if (sample.rest == 0) {
+        Settle(now, *lane);
+      } else if (sample.drain_taken) {
+        actions_.arms.push_back({ref, false, true});  // One message ended and the next began before we looked.
+      }
       break;
     case Phase::kDraining:
       if (sample.rest > 0) {
@@ -70,23 +74,33 @@ void AgentEngine::OnQueueMeasured(Nanoseconds now, LaneRef ref, const QueueSampl
   // What is in flight on a path without a queue is no longer ours to wait for: it has left, only its acknowledgement
   // has not come back. Only a cap keeps the path without a queue, so only then is the product taken off.
   const double in_flight = lane->rate * ToSeconds(queue.min_rtt);
-  // The next one needs a moment to begin: it is called that much before the queue is empty.
-  const double last_moment = lane->rate * ToSeconds(kHandOver);
+  // The next one needs a moment to begin: it is called that much before the queue is empty. But nothing may get in the
+  // way of the first level.
+  const bool first_level = lane->directed && lane->level == 0;
+  const double last_moment = first_level ? 0 : lane->rate * ToSeconds(kHandOver);
   const auto queued = static_cast<double>(queue.queued);
   const bool left = queued <= last_moment || (queue.unsent == 0 && queued <= in_flight);
   if (!queue.reachable || !left) {
     lane->check_at = queue.reachable ? NextMeasure(now, *lane, queue) : now + kMeasureMax;
     lane->queued = queue.queued;
     lane->queued_at = now;
+    lane->queued_accepted = lane->sample.accepted;
     return;
   }
   Drained(now, *lane);
 }
 
+/// When the queue may have come down to its last moment, at the rate seen since the last look. A capped lane is not
+/// taken to be much slower than its cap for long: it shared the path while another made way. One that stands still is
+/// asked less and less often.
 Nanoseconds AgentEngine::NextMeasure(Nanoseconds now, const Lane& lane, const QueueSample& queue) const {
   double rate = lane.rate;
-  if (lane.queued_at != 0 && lane.queued > queue.queued && now > lane.queued_at) {
-    rate = static_cast<double>(lane.queued - queue.queued) / static_cast<double>(now - lane.queued_at) * 1e9;
+  if (lane.queued_at != 0 && now > lane.queued_at) {
+    const double before =
+        static_cast<double>(lane.queued) + static_cast<double>(lane.sample.accepted - lane.queued_accepted);
+    const double left = before - static_cast<double>(queue.queued);
+    if (left <= 0) return now + std::clamp(2 * (now - lane.queued_at), kMeasureMin, kMeasureMax);
+    rate = std::max(left / static_cast<double>(now - lane.queued_at) * 1e9, lane.rate / 2);
   }
   if (rate <= 0) return now + kMillisecond;
   const double ahead =

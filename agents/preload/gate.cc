@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -12,6 +13,7 @@
 #include "agents/preload/environment.h"
 #include "agents/preload/process.h"
 #include "agents/preload/readiness.h"
+#include "agents/preload/real.h"
 #include "agents/preload/sockets.h"
 
 namespace weir::preload {
@@ -21,7 +23,7 @@ constexpr std::int64_t kSpinWindow_ns = 1'000'000;  // refusals closer together 
 constexpr std::uint32_t kSpinRefusals = 2;          // this many where the program was told "writable",
 constexpr std::uint32_t kSpinRefusalsMasked = 64;   // this many where it was not and may only be queueing
 constexpr std::int64_t kSpinPause_ns = 2'000'000;
-constexpr std::size_t kPortionMin = 16 * 1024;
+constexpr std::size_t kPieceMin = 16 * 1024;
 constexpr std::int64_t kHoldLook_ns = 100'000'000;  // a blocked writer looks at the agent's pulse this often
 constexpr std::uint32_t kHold = static_cast<std::uint32_t>(client::GateState::kHold);
 
@@ -128,11 +130,16 @@ class Turn {
 
 enum class Verdict { kGo, kRefuse };
 
+/// Whether the program is used to short results and refusals from this write.
+bool TakesPieces(const Write& write) noexcept {
+  return write.dont_wait || (fcntl(write.fd, F_GETFL) & O_NONBLOCK) != 0;
+}
+
 /// A write whose lane is held.
 Verdict Hold(const Write& write, FdEntry* entry, client::Segment* segment, Turn* turn, std::int64_t now) noexcept {
   const std::uint32_t lane = entry->lane;
   RecordRefusal(entry, segment, write.bytes, now);
-  if (write.dont_wait || (fcntl(write.fd, F_GETFL) & O_NONBLOCK) != 0) {
+  if (TakesPieces(write)) {
     MaskWritable(write.fd, entry);
     if (!IsHeld(segment, lane)) {  // It opened while we masked: the worker may have looked already.
       UnmaskWritable(write.fd, entry);
@@ -147,13 +154,29 @@ Verdict Hold(const Write& write, FdEntry* entry, client::Segment* segment, Turn*
   return go ? Verdict::kGo : Verdict::kRefuse;
 }
 
-/// How much of a write to pass on. TCP takes a whole 64 KiB segment however little may wait unsent, and what it has
-/// taken is beyond any gate; a non-blocking writer is used to short results.
-std::size_t Portion(const Write& write, const client::LaneSlot& lane) noexcept {
+/// A full socket, by what may wait unsent. TCP itself only looks when it begins a new segment of up to 64 KiB: a
+/// program that writes until it is refused would fill one whatever the limit, and what TCP has taken is beyond any
+/// gate. Asking this way also makes the kernel wake whoever waits for room, level- or edge-triggered.
+bool IsFull(int fd) noexcept {
+  pollfd room = {.fd = fd, .events = POLLOUT, .revents = 0};
+  return real::poll(&room, nfds_t{1}, 0) == 0;
+}
+
+/// Makes the write or, while its lane has a limit on what may wait unsent, a piece of it if there is room.
+ssize_t MakePiece(const Write& write, const client::LaneSlot& lane, bool gated) noexcept {
   const std::uint32_t lowat = lane.directive.notsent_lowat.load(std::memory_order_relaxed);
-  const std::size_t portion = std::max<std::size_t>(kPortionMin, lowat / 2);
-  if (lowat == 0 || write.bytes <= portion) return write.bytes;
-  return write.dont_wait || (fcntl(write.fd, F_GETFL) & O_NONBLOCK) != 0 ? portion : write.bytes;
+  const std::size_t piece = std::max<std::size_t>(kPieceMin, lowat / 2);
+  const int saved = errno;
+  std::size_t bytes = write.bytes;
+  if (lowat != 0 && gated && TakesPieces(write)) {
+    if (IsFull(write.fd)) {
+      errno = EAGAIN;
+      return -1;
+    }
+    bytes = std::min(bytes, piece);
+  }
+  errno = saved;
+  return write.make(write.arguments, bytes);
 }
 
 /// A write to a data socket.
@@ -168,7 +191,7 @@ ssize_t PassData(const Write& write, FdEntry* entry, Turn* turn, std::int64_t no
   }
   errno = saved;
   const std::uint64_t cookie = entry->cookie;
-  const ssize_t result = write.make(write.arguments, Portion(write, segment->lanes[entry->lane]));
+  const ssize_t result = MakePiece(write, segment->lanes[entry->lane], gated);
   const int error = errno;
   // Another thread may have closed the descriptor while the write was under way.
   if (turn->taken() && entry->kind.load(std::memory_order_acquire) == FdKind::kData && entry->cookie == cookie) {

@@ -7,7 +7,8 @@ namespace {
 
 constexpr double kFirstBucketBytes = 1 << 20;
 constexpr double kBucketBytes = 25.0 * (1 << 20);
-constexpr int kRingMessages = 4;
+constexpr int kRingMessages = 4;               // at least: gloo's ring keeps two segments a rank under way
+constexpr double kRingMessageBytes = 1 << 20;  // at most: gloo's largest segment
 
 }  // namespace
 
@@ -31,7 +32,8 @@ JobSpec DataParallel(std::string name, double grad_mb, double compute_ms, int la
     const double limit = spec.buckets.empty() ? kFirstBucketBytes : kBucketBytes;
     if (open < limit && layer < layers) continue;
     const double at = spec.compute_s / 3 + 2 * spec.compute_s / 3 * layer / layers;
-    spec.buckets.push_back({at, std::vector<double>(kRingMessages, open / kRingMessages)});
+    const double messages = std::max<double>(kRingMessages, std::ceil(open / kRingMessageBytes));
+    spec.buckets.push_back({at, std::vector<double>(static_cast<std::size_t>(messages), open / messages)});
     open = 0;
   }
   return spec;

@@ -28,7 +28,7 @@ std::vector<Mix> Mixes() {
       {"different", {DataParallel("small", 4, 400), DataParallel("large", 20, 400)}},
       {"skewed", {DataParallel("small", 0.5, 60), DataParallel("large", 40, 200)}},
       {"three-sizes", {DataParallel("small", 1, 300), DataParallel("middle", 4, 600), DataParallel("large", 12, 600)}},
-      {"pipeline", {Pipeline("pipeline", 300, 4, 160), DataParallel("large", 20, 400)}},
+      {"pipeline", {Pipeline("pipeline", 250, 4, 200), DataParallel("large", 20, 400)}},
   };
 }
 

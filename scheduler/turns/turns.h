@@ -66,7 +66,7 @@ class TurnsPolicy final : public Policy {
   void RememberLease(JobTurn& turn, std::uint64_t bytes_sent, Nanoseconds now) const;
   void RememberAge(const FabricState& state, JobState& job, Nanoseconds now) const;
   void RememberLevel(const FabricState& state, JobState& job, std::span<const std::uint32_t> lanes, Nanoseconds now);
-  double TransferSeconds(const FabricState& state, std::span<const std::uint32_t> lanes, double LaneState::*bytes);
+  double LeftSeconds(const FabricState& state, std::span<const std::uint32_t> lanes);
   double LatenessSeconds(const FabricState& state, const JobState& job, std::span<const std::uint32_t> lanes,
                          double left_s, Nanoseconds now) const;
   double Key(const FabricState& state, const JobState& job, std::span<const std::uint32_t> lanes, Nanoseconds now);

@@ -134,11 +134,10 @@ void TurnsPolicy::RememberLevel(const FabricState& state, JobState& job, std::sp
 double TurnsPolicy::Key(const FabricState& state, const JobState& job, std::span<const std::uint32_t> lanes,
                         Nanoseconds now) {
   const double alone_s = ToSeconds(job.profile.alone);
-  const double left_s = TransferSeconds(state, lanes, &LaneState::bytes_left);
-  const double waiting_s = TransferSeconds(state, lanes, &LaneState::bytes_waiting);
+  const double left_s = LeftSeconds(state, lanes);
   const double late_s = LatenessSeconds(state, job, lanes, left_s, now);
   const double share = std::max(BottleneckShare(state, job.profile), 0.01);
-  const double shortness = alone_s * alone_s / (std::max(left_s, kShortest_s) * std::max(waiting_s, kShortest_s));
+  const double shortness = alone_s / std::max(left_s, kShortest_s);
   return (1 + late_s / alone_s) / std::sqrt(share) * std::pow(shortness, options_.short_bias);
 }
 
@@ -158,13 +157,12 @@ double TurnsPolicy::LatenessSeconds(const FabricState& state, const JobState& jo
   return std::max(0.0, elapsed_s + left_s - ToSeconds(job.profile.alone));
 }
 
-/// How long the busiest link takes for what the lanes have, by one of their byte counts.
-double TurnsPolicy::TransferSeconds(const FabricState& state, std::span<const std::uint32_t> lanes,
-                                    double LaneState::*bytes) {
+/// How long the busiest link takes for what the lanes still have to send.
+double TurnsPolicy::LeftSeconds(const FabricState& state, std::span<const std::uint32_t> lanes) {
   double longest = 0;
   for (const std::uint32_t i : lanes) {
     for (const LinkIndex link : state.lanes[i].links) {
-      per_link_[link] += state.lanes[i].*bytes;
+      per_link_[link] += state.lanes[i].bytes_left;
       longest = std::max(longest, per_link_[link] / state.links[link].rate);
     }
   }

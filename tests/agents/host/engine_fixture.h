@@ -65,6 +65,7 @@ class EngineTest : public ::testing::Test {
     directive->set_lane(lane);
     directive->set_gate(gate);
     directive->set_rate(rate);
+    directive->set_level(3);
     return message;
   }
 

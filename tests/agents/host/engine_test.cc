@@ -82,6 +82,53 @@ TEST_F(LaneLife, NextLookComesWhenTheQueueShouldBeGone) {
   EXPECT_EQ(At(ref).check_at, now_ + AgentEngine::kMeasureMin);
 }
 
+TEST_F(LaneLife, BytesThatCameMeanwhileDoNotMakeAQueueLookSlow) {
+  Connect();
+  const LaneRef ref = Lane();
+  Say(Directive(At(ref).id.value, wire::GATE_GO, kRate));
+  Write(ref, 5000);
+  Taken(ref);
+  Take();
+  Measured(ref, 100'000, 100'000);
+  now_ += 4 * kMillisecond;  // 50,000 bytes leave, 49,000 come.
+  engine_.OnSample(now_, ref, {messages_ * 1000 + 49'000, messages_ + 1, 0, 0, false, true});
+  Measured(ref, 99'000, 99'000);
+  EXPECT_EQ(At(ref).check_at,
+            now_ + static_cast<Nanoseconds>(TransferNanoseconds(99'000, kRate)) - AgentEngine::kHandOver);
+}
+
+TEST_F(LaneLife, QueueThatStandsStillIsAskedLessAndLess) {
+  Connect();
+  const LaneRef ref = Lane();
+  Say(Directive(At(ref).id.value, wire::GATE_GO, kRate));
+  Write(ref, 5000);
+  Taken(ref);
+  Take();
+  Measured(ref, 100'000);
+  Nanoseconds before = 0;
+  for (int i = 0; i < 8; ++i) {
+    now_ = At(ref).check_at;
+    Measured(ref, 100'000);
+    const Nanoseconds wait = At(ref).check_at - now_;
+    EXPECT_GE(wait, before);
+    before = wait;
+  }
+  EXPECT_EQ(before, AgentEngine::kMeasureMax);
+}
+
+TEST_F(LaneLife, MessageThatFollowsAtOnceIsWatchedToItsEnd) {
+  Connect();
+  const LaneRef ref = Lane();
+  Write(ref, 5000);
+  Take();
+  // The first message's end rang; when we look, the second is under way.
+  engine_.OnSample(now_, ref, {6000, ++messages_, 5000, 1, false, true});
+  const Actions actions = Take();
+  ASSERT_EQ(actions.arms.size(), 1u);
+  EXPECT_TRUE(actions.arms[0].drain);
+  EXPECT_EQ(At(ref).phase, Phase::kSending);
+}
+
 TEST_F(LaneLife, NextOneIsCalledJustBeforeTheQueueIsEmpty) {
   Connect();
   const LaneRef ref = Lane();
@@ -90,6 +137,21 @@ TEST_F(LaneLife, NextOneIsCalledJustBeforeTheQueueIsEmpty) {
   Taken(ref);
   Take();
   Measured(ref, static_cast<Bytes>(kRate * ToSeconds(AgentEngine::kHandOver)), 8'000);
+  EXPECT_EQ(At(ref).phase, Phase::kIdle);
+}
+
+TEST_F(LaneLife, NothingIsCalledBeforeTheFirstLevelIsThrough) {
+  Connect();
+  const LaneRef ref = Lane();
+  wire::CoordinatorMessage message = Directive(At(ref).id.value, wire::GATE_GO, kRate);
+  message.mutable_schedule()->mutable_directives(0)->set_level(0);
+  Say(message);
+  Write(ref, 5000);
+  Taken(ref);
+  Take();
+  Measured(ref, static_cast<Bytes>(kRate * ToSeconds(AgentEngine::kHandOver)), 8'000);
+  EXPECT_EQ(At(ref).phase, Phase::kDraining);
+  Measured(ref, 0);
   EXPECT_EQ(At(ref).phase, Phase::kIdle);
 }
 
