@@ -27,8 +27,9 @@ def open_tap(device):
 class Direction:
     """Frames read from one TAP that wait to be written to the other."""
 
-    def __init__(self, source, sink, delay_s):
-        self.source, self.sink, self.delay_s = source, sink, delay_s
+    def __init__(self, source, sink, delay_s, passes=lambda: True):
+        """passes() is asked for each frame; one that does not pass is lost."""
+        self.source, self.sink, self.delay_s, self.passes = source, sink, delay_s, passes
         self.held, self.held_bytes = collections.deque(), 0
 
     def take_in(self):
@@ -37,7 +38,7 @@ class Direction:
                 frame = os.read(self.source, 65536)
             except BlockingIOError:
                 return
-            if self.held_bytes + len(frame) <= HELD_BYTES_MAX:
+            if self.passes() and self.held_bytes + len(frame) <= HELD_BYTES_MAX:
                 self.held.append((time.monotonic() + self.delay_s, frame))
                 self.held_bytes += len(frame)
 
@@ -56,7 +57,11 @@ def main():
     tap_a = netns.call(namespace_a, open_tap, device_a)
     tap_b = netns.call(namespace_b, open_tap, device_b)
     delay_s = float(delay_ms) / 1e3
-    directions = {tap_a: Direction(tap_a, tap_b, delay_s), tap_b: Direction(tap_b, tap_a, delay_s)}
+    carry({tap_a: Direction(tap_a, tap_b, delay_s), tap_b: Direction(tap_b, tap_a, delay_s)})
+
+
+def carry(directions):
+    """Until the process is ended. directions: TAP to read from -> Direction."""
     poll = select.epoll()
     for tap in directions:
         poll.register(tap, select.EPOLLIN)

@@ -17,8 +17,9 @@ struct PacerOptions {
   Nanoseconds piece_time = 250 * kMicrosecond;
   Bytes piece_min = 1024;
   Bytes piece_max = 256 * 1024;
-  /// And saves up to rate * burst_time when its owner is late, at least two pieces and at most burst_max.
-  Nanoseconds burst_time = kMillisecond;
+  /// And saves up to rate * burst_time for when its owner comes late, at least two pieces and at most burst_max. On a
+  /// host that shares its cores, a thread may be late by some milliseconds, and what is not saved then is lost.
+  Nanoseconds burst_time = 5 * kMillisecond;
   Bytes burst_max = 1024 * 1024;
   /// A level whose lanes did not ask for this long holds nobody back: its owner is busy elsewhere.
   Nanoseconds stale_after = 2 * kMillisecond;

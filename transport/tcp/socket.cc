@@ -134,7 +134,9 @@ void Tune(const Socket& socket, StreamKind kind, const TcpOptions& options) {
   Set(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
   if (kind == StreamKind::kControl) {
     // Not on data: there it would also end the connection of a peer that has not read for so long.
-    Set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, bound_ms);
+    // A heartbeat may have been answered just before the link went, and the next one leaves an eighth of the bound
+    // later.
+    Set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, std::max(bound_ms / 4 * 3, 1));
   } else {
     if (options.unsent_bytes > 0) {
       Set(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(std::min(options.unsent_bytes, 1u << 30)));

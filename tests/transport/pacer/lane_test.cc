@@ -132,7 +132,7 @@ TEST(LaneRate, NonsenseIsNoCap) {
 TEST(LaneRate, WhatTheDeviceDidNotTakeMayBeSentLater) {
   ManualClock clock;
   Pacer pacer;
-  ScriptedDirectives source(&clock, {{0, Capped(8e6)}});  // Pieces of 1024, a burst of 2048.
+  ScriptedDirectives source(&clock, {{0, Capped(8e5)}});  // Pieces of 1024, a burst of 2048.
   Lane lane(&pacer, &source);
   ASSERT_EQ(lane.Admit(1u << 20, clock.Now()), 2048u);
   lane.Return(1024);

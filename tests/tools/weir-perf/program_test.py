@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+"""Runs weir-perf as an operator would, right and wrong. Usage: program_test.py PATH"""
+import json
+import subprocess
+import sys
+import unittest
+
+PROGRAM = sys.argv.pop(1)
+
+
+def run(*arguments):
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+class WeirPerf(unittest.TestCase):
+    def test_pair_here_as_json(self):
+        code, out, error = run("pair", "--sizes=1,64K", "--seconds=0.02", "--output=json")
+        self.assertEqual((code, error), (0, ""))
+        results = json.loads(out)
+        self.assertEqual([one["size"] for one in results], [1, 65536])
+        for one in results:
+            for key in ("bits_per_second", "messages_per_second", "latency_p50_us", "latency_p99_us"):
+                self.assertGreater(one[key], 0, key)
+
+    def test_soak_and_pacing_here(self):
+        code, out, _ = run("soak", "--gb=0.01", "--seed=4", "--output=json")
+        self.assertEqual(code, 0)
+        self.assertGreaterEqual(json.loads(out)["bytes_received"], 10_000_000)
+        code, out, _ = run("pacing", "--rates=20M")
+        self.assertEqual(code, 0)
+        self.assertIn("20.0", out)
+
+    def test_between_two_processes(self):
+        server = subprocess.Popen([PROGRAM, "serve", "--bind=127.0.0.1", "--port=0", "--once", "--interfaces==lo"],
+                                  stderr=subprocess.PIPE, text=True)
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        address = server.stderr.readline().split("serving on ")[1].split(",")[0]
+        code, out, _ = run("pair", "--server", address, "--sizes=1K", "--seconds=0.02", "--interfaces==lo", "--test=latency")
+        self.assertEqual(code, 0)
+        self.assertIn("1K", out)
+        self.assertEqual(server.wait(timeout=10), 0)
+
+    def test_wrong_usage_says_what_is_allowed(self):
+        for arguments in (("pair", "--sizes=5G"), ("pair", "--test=x"), ("pair", "--output=xml"), ("pair", "--seconds=0"),
+                          ("pair", "--in_flight=0"), ("pair", "--streams=99"), ("pacing", "--rates=1"), ("soak", "--gb=-1"),
+                          ("soak", "--seed=-1"), ("serve", "--port=99999"), ("pair", "--dead_after_ms=0")):
+            code, out, error = run(*arguments)
+            self.assertEqual((code, out), (2, ""), arguments)
+            self.assertIn("allowed: ", error, arguments)
+        for arguments in ((), ("dance",), ("pair", "soak")):
+            code, _, error = run(*arguments)
+            self.assertEqual(code, 2)
+            self.assertIn("expected one command", error)
+
+    def test_nobody_there_is_said(self):
+        code, _, error = run("pair", "--server=127.0.0.1:1")
+        self.assertEqual(code, 3)
+        self.assertIn("cannot connect to 127.0.0.1:1", error)
+
+    def test_help_has_an_example(self):
+        self.assertIn("Example:", run("--help")[1])
+
+
+if __name__ == "__main__":
+    unittest.main()

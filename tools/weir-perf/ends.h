@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coflow/status.h"
+#include "tools/weir-perf/rendezvous.h"
+#include "transport/pacer/pacer.h"
+#include "transport/transport.h"
+
+namespace weir::tools {
+
+enum class TestKind { kBandwidth, kLatency, kSoak };
+
+/// One test, as the two ends agree on it.
+struct Plan {
+  TestKind kind = TestKind::kBandwidth;
+  Bytes size = 0;           ///< Of a message; soak: of everything, each way.
+  std::uint32_t count = 0;  ///< Latency: round trips. Soak: seed.
+};
+
+inline constexpr Bytes kSizeMax = Bytes{4} << 30;   ///< Of a message.
+inline constexpr Bytes kTotalMax = Bytes{1} << 40;  ///< Of a soak.
+inline constexpr std::uint32_t kCountMax = 10'000'000;
+
+std::string PlanToText(const Plan& plan);
+/// Error kProtocol with what is wrong: it comes from the other host.
+Result<Plan> PlanFromText(const std::string& text);
+
+/// What is measured over: a channel to the other end, and one back.
+struct Channels {
+  std::unique_ptr<transport::Sender> sender;
+  std::unique_ptr<transport::Receiver> receiver;
+};
+
+/// The one who asks. Makes both channels for a plan; `lane` may be null. Errors: kUnavailable and what the other end
+/// said.
+Result<Channels> AskFor(const Plan& plan, Rendezvous* rendezvous, transport::Transport* transport,
+                        transport::Lane* lane);
+
+/// The other one: serves plans until the asker leaves. Returns ok then, else why it could not go on.
+Status Serve(Rendezvous* rendezvous, transport::Transport* transport);
+
+/// One message, to its end. Errors: why the channel failed.
+Status SendOne(transport::Sender* sender, const std::vector<std::byte>& data);
+Status ReceiveOne(transport::Receiver* receiver, std::vector<std::byte>* room, Bytes* size);
+
+/// Seconds of CPU of the calling thread.
+double ThreadCpuSeconds();
+
+}  // namespace weir::tools

@@ -1,0 +1,231 @@
+#include <fmt/format.h>
+#include <gflags/gflags.h>
+
+#include <iostream>
+#include <thread>
+
+#include "tools/weir-perf/ends.h"
+#include "tools/weir-perf/measure.h"
+#include "tools/weir-perf/rendezvous.h"
+#include "tools/weir-perf/report.h"
+#include "tools/weir-perf/soak.h"
+#include "transport/clock.h"
+#include "transport/tcp/tcp_transport.h"
+
+DEFINE_string(server, "",
+              "\"pair\", \"pacing\": where weir-perf serve runs, HOST or HOST:PORT; empty: here, on loopback");
+DEFINE_string(bind, "0.0.0.0", "\"serve\": address that clients meet us at");
+DEFINE_int32(port, 7080, "\"serve\": port that clients meet us at");
+DEFINE_bool(once, false, "\"serve\": end after one client");
+DEFINE_string(sizes, "1,1K,16K,64K,256K,1M,16M", "\"pair\": sizes of messages; K, M, G are powers of 1024");
+DEFINE_string(rates, "1M,10M,100M,1G,5G", "\"pacing\": caps in bits a second; K, M, G are powers of 1000");
+DEFINE_string(test, "both", "\"pair\": bandwidth, latency or both");
+DEFINE_double(seconds, 1, "\"pair\": of each bandwidth test, and at most about so long of each latency test");
+DEFINE_int32(in_flight, 8, "\"pair\": sends under way");
+DEFINE_int32(streams, 4, "data connections of a channel");
+DEFINE_int32(stripe_kb, 256, "messages above this may use several connections, in chunks of this");
+DEFINE_int32(unsent_kb, 256, "what a connection may hold unsent in the kernel");
+DEFINE_double(gb, 1, "\"soak\": 10^9 bytes each way; the first message is half of it");
+DEFINE_int32(seed, 1, "\"soak\": of sizes, bytes and directives");
+DEFINE_int32(dead_after_ms, 10000, "a link over which nothing came back for so long is dead");
+DEFINE_string(interfaces, "", "network interfaces, as in NCCL_SOCKET_IFNAME; empty: the environment's");
+DEFINE_string(output, "table", "table or json");
+
+namespace {
+
+using weir::Error;
+using weir::Result;
+using weir::Status;
+using weir::StatusCode;
+using weir::tools::Rendezvous;
+using weir::transport::Transport;
+
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+constexpr int kUnreachable = 3;
+constexpr const char* kUsage =
+    "measures the transport between two hosts, or on this one.\n"
+    "  weir-perf serve                               on one host,\n"
+    "  weir-perf pair   --server HOST                on the other: throughput and latency over sizes\n"
+    "  weir-perf pacing --server HOST --rates 1M,1G  how exactly caps are kept\n"
+    "  weir-perf soak   --server HOST --gb 5         random messages both ways under changing directives, each byte "
+    "compared\n"
+    "Without --server, both ends are threads of this process. Example:\n"
+    "  weir-perf pair --sizes 1K,1M --seconds 0.5 --output json";
+
+int Fail(const Status& status) {
+  std::cerr << "weir-perf: " << status.message() << '\n';
+  if (status.code() == StatusCode::kInvalidArgument) return kWrongUsage;
+  return status.code() == StatusCode::kUnavailable ? kUnreachable : kFailed;
+}
+
+Result<std::unique_ptr<Transport>> MakeTransport(bool loopback) {
+  auto options = weir::transport::TcpOptionsFromEnvironment();
+  if (loopback) options.interfaces = "=lo";
+  if (!FLAGS_interfaces.empty()) options.interfaces = FLAGS_interfaces;
+  if (FLAGS_streams < 0 || FLAGS_stripe_kb < 0 || FLAGS_unsent_kb < 0) {
+    return Error(StatusCode::kInvalidArgument, "--streams, --stripe_kb, --unsent_kb: allowed: numbers from 0 on");
+  }
+  options.dead_after = FLAGS_dead_after_ms * weir::kMillisecond;
+  options.streams = static_cast<std::uint32_t>(FLAGS_streams);
+  options.stripe_bytes = static_cast<weir::Bytes>(FLAGS_stripe_kb) * 1024;
+  options.unsent_bytes = static_cast<std::uint32_t>(FLAGS_unsent_kb) * 1024;
+  return weir::transport::MakeTcpTransport(options);
+}
+
+Result<std::uint16_t> CheckPort(long port) {
+  if (port >= 0 && port <= 65535) return static_cast<std::uint16_t>(port);
+  return Error(StatusCode::kInvalidArgument, fmt::format("port: found {}, allowed: 0 to 65535", port));
+}
+
+/// "host", "host:port", "[v6]:port".
+Result<std::unique_ptr<Rendezvous>> Meet(const std::string& server) {
+  std::string host = server;
+  long port = FLAGS_port;
+  const std::size_t colon = server.rfind(':');
+  if (colon != std::string::npos && (server.find(':') == colon || server[colon - 1] == ']')) {
+    host = server.substr(0, colon);
+    port = std::strtol(server.c_str() + colon + 1, nullptr, 10);
+  }
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  const auto checked = CheckPort(port);
+  return checked ? Rendezvous::Connect(host, *checked) : tl::unexpected(checked.error());
+}
+
+int Serve() {
+  const auto port = CheckPort(FLAGS_port);
+  if (!port) return Fail(port.error());
+  auto transport = MakeTransport(false);
+  if (!transport) return Fail(transport.error());
+  const auto point = weir::tools::MeetingPoint::Open(FLAGS_bind, *port);
+  if (!point) return Fail(point.error());
+  std::cerr << "weir-perf: serving on " << FLAGS_bind << ':' << (*point)->port() << ", data on "
+            << (*transport)->devices().front().name << '\n';
+  while (true) {
+    auto client = (*point)->Accept();
+    if (!client) return Fail(client.error());
+    const Status status = weir::tools::Serve(client->get(), transport->get());
+    if (!status.ok()) std::cerr << "weir-perf: client lost: " << status.message() << '\n';
+    if (FLAGS_once) return status.ok() ? 0 : kFailed;
+  }
+}
+
+int MeasureSizes(Rendezvous* rendezvous, Transport* transport, weir::tools::PerfOutput output) {
+  weir::tools::MeasureOptions options;
+  options.seconds = FLAGS_seconds;
+  options.in_flight = static_cast<std::uint32_t>(FLAGS_in_flight);
+  options.bandwidth = FLAGS_test != "latency";
+  options.latency = FLAGS_test != "bandwidth";
+  std::vector<weir::tools::SizeResult> results;
+  const auto sizes = weir::tools::ParseSizes(FLAGS_sizes);
+  if (!sizes) return Fail(Status(sizes.error().code(), "--sizes: " + sizes.error().message()));
+  for (const weir::Bytes size : *sizes) {
+    const auto result = weir::tools::MeasureSize(size, options, rendezvous, transport);
+    if (!result) return Fail(result.error());
+    results.push_back(*result);
+  }
+  weir::tools::PrintSizes(results, output, &std::cout);
+  return 0;
+}
+
+int MeasureRates(Rendezvous* rendezvous, Transport* transport, weir::tools::PerfOutput output) {
+  std::vector<weir::tools::PacingResult> results;
+  const auto rates = weir::tools::ParseRates(FLAGS_rates);
+  if (!rates) return Fail(Status(rates.error().code(), "--rates: " + rates.error().message()));
+  for (const double rate : *rates) {
+    const auto result = weir::tools::MeasurePacing(rate, rendezvous, transport);
+    if (!result) return Fail(result.error());
+    results.push_back(*result);
+  }
+  weir::tools::PrintPacing(results, output, &std::cout);
+  return 0;
+}
+
+int MeasureSoak(Rendezvous* rendezvous, Transport* transport, weir::tools::PerfOutput output) {
+  const weir::tools::Plan plan{weir::tools::TestKind::kSoak, static_cast<weir::Bytes>(FLAGS_gb * 1e9),
+                               static_cast<std::uint32_t>(FLAGS_seed)};
+  const weir::tools::ChangingDirectives directives(plan.count);
+  weir::transport::Pacer pacer;
+  weir::transport::Lane lane(&pacer, &directives);
+  auto channels = weir::tools::AskFor(plan, rendezvous, transport, &lane);
+  if (!channels) return Fail(channels.error());
+  const weir::Nanoseconds begin = weir::transport::SteadyClock().Now();
+  const auto result = weir::tools::Soak(plan, true, &*channels);
+  if (!result) return Fail(result.error());
+  const auto end = rendezvous->Receive();
+  if (!end) return Fail(end.error());
+  if (!end->starts_with("done ")) return Fail(Status(StatusCode::kInternal, "the other end says: " + *end));
+  const double seconds = weir::ToSeconds(weir::transport::SteadyClock().Now() - begin);
+  weir::tools::PrintSoak(*result, FLAGS_seed, seconds, output, &std::cout);
+  return 0;
+}
+
+int Measure(const std::string& command, Rendezvous* rendezvous, weir::tools::PerfOutput output) {
+  auto transport = MakeTransport(FLAGS_server.empty());
+  if (!transport) return Fail(transport.error());
+  const auto measure = command == "pair" ? MeasureSizes : command == "pacing" ? MeasureRates : MeasureSoak;
+  const int code = measure(rendezvous, transport->get(), output);
+  static_cast<void>(rendezvous->Send("bye"));  // It notices anyway.
+  return code;
+}
+
+/// Both ends here: the other one is a thread.
+int MeasureHere(const std::string& command, weir::tools::PerfOutput output) {
+  const auto point = weir::tools::MeetingPoint::Open("127.0.0.1", 0);
+  if (!point) return Fail(point.error());
+  auto transport = MakeTransport(true);
+  if (!transport) return Fail(transport.error());
+  auto rendezvous = Rendezvous::Connect("127.0.0.1", (*point)->port());
+  if (!rendezvous) return Fail(rendezvous.error());
+  std::thread server([&] {
+    auto client = (*point)->Accept();
+    if (client) static_cast<void>(weir::tools::Serve(client->get(), transport->get()));
+  });
+  const int code = Measure(command, rendezvous->get(), output);
+  rendezvous->reset();
+  server.join();
+  return code;
+}
+
+Status CheckFlags() {
+  if (FLAGS_test != "both" && FLAGS_test != "bandwidth" && FLAGS_test != "latency") {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("--test: found \"{}\", allowed: both, bandwidth, latency", FLAGS_test));
+  }
+  if (!(FLAGS_seconds >= 0.01 && FLAGS_seconds <= 3600)) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("--seconds: found {}, allowed: 0.01 to 3600", FLAGS_seconds));
+  }
+  if (FLAGS_in_flight < 1 || FLAGS_in_flight > 256) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("--in_flight: found {}, allowed: 1 to 256", FLAGS_in_flight));
+  }
+  if (!(FLAGS_gb >= 0 && FLAGS_gb <= 1000)) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("--gb: found {}, allowed: 0 to 1000", FLAGS_gb));
+  }
+  if (FLAGS_seed < 0 || FLAGS_seed > static_cast<int>(weir::tools::kCountMax)) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("--seed: found {}, allowed: 0 to {}", FLAGS_seed, weir::tools::kCountMax));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  gflags::SetUsageMessage(kUsage);
+  gflags::SetVersionString(WEIR_VERSION);
+  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  const std::string command = argc == 2 ? argv[1] : "";
+  if (command != "serve" && command != "pair" && command != "pacing" && command != "soak") {
+    std::cerr << "weir-perf: expected one command: serve, pair, pacing or soak\n" << kUsage << '\n';
+    return kWrongUsage;
+  }
+  const auto output = weir::tools::PerfOutputFromName(FLAGS_output);
+  if (!output) return Fail(output.error());
+  if (Status status = CheckFlags(); !status.ok()) return Fail(status);
+  if (command == "serve") return Serve();
+  if (FLAGS_server.empty()) return MeasureHere(command, *output);
+  auto rendezvous = Meet(FLAGS_server);
+  return rendezvous ? Measure(command, rendezvous->get(), *output) : Fail(rendezvous.error());
+}

@@ -1,0 +1,195 @@
+#include "tools/weir-perf/measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <sstream>
+#include <thread>
+
+#include "tools/weir-perf/ends.h"
+#include "transport/clock.h"
+#include "transport/directive_source.h"
+#include "transport/pacer/pacer.h"
+
+namespace weir::tools {
+namespace {
+
+using transport::Outcome;
+using transport::SteadyClock;
+
+/// One directive for good.
+class Fixed final : public transport::DirectiveSource {
+ public:
+  explicit Fixed(double bits) { directive_.rate = BitsPerSecond(bits); }
+  std::uint64_t Version() const noexcept override { return 1; }
+  transport::LaneDirective Read() const noexcept override { return directive_; }
+
+ private:
+  transport::LaneDirective directive_;
+};
+
+/// Keeps sends under way. Advance() tests the oldest, and posts another if it may.
+class Pump {
+ public:
+  Pump(transport::Sender* sender, Bytes size, std::uint32_t in_flight)
+      : sender_(*sender), data_(size, std::byte{0x5a}), in_flight_(in_flight) {}
+
+  /// Errors: why the channel failed.
+  Status Advance(bool post) {
+    bool idle = true;
+    if (post && under_way_.size() < in_flight_) {
+      const transport::Part part{data_.data(), data_.size(), {}};
+      transport::Request* request = nullptr;
+      const Outcome outcome = sender_.Isend(std::span(&part, 1), 0, &request);
+      if (outcome == Outcome::kFailed) return sender_.failure();
+      if (outcome == Outcome::kDone) {
+        under_way_.push_back(request);
+        posted_++;
+        idle = false;
+      }
+    }
+    if (!under_way_.empty()) {
+      const Outcome outcome = sender_.Test(under_way_.front(), {});
+      if (outcome == Outcome::kFailed) return sender_.failure();
+      if (outcome == Outcome::kDone) {
+        under_way_.pop_front();
+        idle = false;
+      }
+    }
+    if (idle) std::this_thread::yield();
+    return Status::Ok();
+  }
+
+  bool empty() const { return under_way_.empty(); }
+  std::uint64_t posted() const { return posted_; }
+
+ private:
+  transport::Sender& sender_;
+  std::vector<std::byte> data_;
+  std::size_t in_flight_;
+  std::deque<transport::Request*> under_way_;
+  std::uint64_t posted_ = 0;
+};
+
+Status RunFor(Nanoseconds span, Pump* pump) {
+  const Nanoseconds end = SteadyClock().Now() + span;
+  while (SteadyClock().Now() < end) {
+    if (Status status = pump->Advance(true); !status.ok()) return status;
+  }
+  return Status::Ok();
+}
+
+/// Waits for the other end to have everything: it answers a message of nothing.
+Status Settle(Channels* channels) {
+  if (Status status = SendOne(channels->sender.get(), {}); !status.ok()) return status;
+  std::vector<std::byte> room(1);
+  Bytes size = 0;
+  return ReceiveOne(channels->receiver.get(), &room, &size);
+}
+
+/// The other end's CPU seconds, which end each test.
+Result<double> EndOfTest(Rendezvous* rendezvous) {
+  const auto line = rendezvous->Receive();
+  if (!line) return tl::unexpected(line.error());
+  std::istringstream in(*line);
+  std::string word;
+  double seconds = 0;
+  if (!(in >> word >> seconds) || word != "done") {
+    return Error(StatusCode::kUnavailable, "the other end says: " + *line);
+  }
+  return seconds;
+}
+
+Status MeasureBandwidth(const MeasureOptions& options, Rendezvous* rendezvous, transport::Transport* transport,
+                        SizeResult* result) {
+  auto channels = AskFor({TestKind::kBandwidth, result->size, 0}, rendezvous, transport, nullptr);
+  if (!channels) return channels.error();
+  Pump pump(channels->sender.get(), result->size, options.in_flight);
+  const double cpu = ThreadCpuSeconds();
+  const Nanoseconds begin = SteadyClock().Now();
+  const auto span = static_cast<Nanoseconds>(options.seconds * 1e9);
+  while (SteadyClock().Now() - begin < span || !pump.empty()) {
+    if (Status status = pump.Advance(SteadyClock().Now() - begin < span); !status.ok()) return status;
+  }
+  if (Status status = Settle(&*channels); !status.ok()) return status;
+  const double seconds = ToSeconds(SteadyClock().Now() - begin);
+  const double own_cpu = ThreadCpuSeconds() - cpu;
+  const auto other_cpu = EndOfTest(rendezvous);
+  if (!other_cpu) return other_cpu.error();
+  const auto messages = static_cast<double>(pump.posted());
+  const double bytes = messages * static_cast<double>(result->size);
+  result->bits_per_second = bytes * 8 / seconds;
+  result->messages_per_second = messages / seconds;
+  result->cpu_seconds_per_gb = (own_cpu + *other_cpu) / (bytes * 1e-9);
+  return Status::Ok();
+}
+
+Status MeasureLatency(const MeasureOptions& options, Rendezvous* rendezvous, transport::Transport* transport,
+                      SizeResult* result) {
+  // So many as fit into the time if bytes alone counted, at 10 Gbit/s there and back.
+  const double fit = options.seconds / (2 * static_cast<double>(result->size) * 8 / 10e9 + 1e-5);
+  const auto count = static_cast<std::uint32_t>(std::clamp(fit, 5.0, static_cast<double>(options.pings)));
+  auto channels = AskFor({TestKind::kLatency, result->size, count}, rendezvous, transport, nullptr);
+  if (!channels) return channels.error();
+  const std::vector<std::byte> data(result->size, std::byte{0x5a});
+  std::vector<std::byte> room(std::max<Bytes>(result->size, 1));
+  std::vector<double> halves;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Bytes size = 0;
+    const Nanoseconds begin = SteadyClock().Now();
+    if (Status status = SendOne(channels->sender.get(), data); !status.ok()) return status;
+    if (Status status = ReceiveOne(channels->receiver.get(), &room, &size); !status.ok()) return status;
+    halves.push_back(static_cast<double>(SteadyClock().Now() - begin) / 2e3);
+  }
+  halves.erase(halves.begin(), halves.begin() + static_cast<std::ptrdiff_t>(halves.size() / 10));  // Warm-up.
+  std::sort(halves.begin(), halves.end());
+  result->latency_p50_us = halves[halves.size() / 2];
+  result->latency_p99_us = halves[halves.size() * 99 / 100];
+  const auto end = EndOfTest(rendezvous);
+  return end ? Status::Ok() : end.error();
+}
+
+}  // namespace
+
+Result<SizeResult> MeasureSize(Bytes size, const MeasureOptions& options, Rendezvous* rendezvous,
+                               transport::Transport* transport) {
+  SizeResult result;
+  result.size = size;
+  if (options.bandwidth) {
+    if (Status status = MeasureBandwidth(options, rendezvous, transport, &result); !status.ok()) {
+      return tl::unexpected(status);
+    }
+  }
+  if (options.latency) {
+    if (Status status = MeasureLatency(options, rendezvous, transport, &result); !status.ok()) {
+      return tl::unexpected(status);
+    }
+  }
+  return result;
+}
+
+Result<PacingResult> MeasurePacing(double cap_bits, Rendezvous* rendezvous, transport::Transport* transport) {
+  Fixed directive(cap_bits);
+  transport::Pacer pacer;
+  transport::Lane lane(&pacer, &directive);
+  // A tenth of a second in a message, so that the end of the test is not long in coming.
+  const Bytes size = std::clamp<Bytes>(static_cast<Bytes>(cap_bits / 80), 1000, 256 * 1024);
+  auto channels = AskFor({TestKind::kBandwidth, size, 0}, rendezvous, transport, &lane);
+  if (!channels) return tl::unexpected(channels.error());
+  Pump pump(channels->sender.get(), size, 4);
+  if (Status status = RunFor(kSecond / 5, &pump); !status.ok()) return tl::unexpected(status);
+  const Nanoseconds begin = SteadyClock().Now();
+  const Bytes before = lane.counters().bytes;
+  if (Status status = RunFor(kSecond, &pump); !status.ok()) return tl::unexpected(status);
+  const auto bytes = static_cast<double>(lane.counters().bytes - before);
+  const double seconds = ToSeconds(SteadyClock().Now() - begin);
+  while (!pump.empty()) {
+    if (Status status = pump.Advance(false); !status.ok()) return tl::unexpected(status);
+  }
+  if (Status status = Settle(&*channels); !status.ok()) return tl::unexpected(status);
+  if (const auto end = EndOfTest(rendezvous); !end) return tl::unexpected(end.error());
+  return PacingResult{cap_bits, bytes * 8 / seconds};
+}
+
+}  // namespace weir::tools
