@@ -92,6 +92,7 @@ class TcpReceiver final : public Receiver {
   bool Read(Stream* stream, std::byte* data, Bytes size, Bytes* got) noexcept;
   void JudgeEnds() noexcept;
   void CheckControl(Nanoseconds now) noexcept;
+  void JudgeQuiet(Nanoseconds now) noexcept;
   Place* Match(std::int32_t tag) noexcept;
   void Fail(StatusCode code, const std::string& what) noexcept;
 
@@ -100,6 +101,9 @@ class TcpReceiver final : public Receiver {
   std::uint32_t slots_;
   ControlLink control_;
   Nanoseconds control_at_ = 0;
+  Bytes read_ = 0;               ///< From all streams.
+  Bytes read_when_closed_ = 0;   ///< Once the control connection is closed: read_ when it last grew,
+  Nanoseconds quiet_since_ = 0;  ///< and since when it did not.
   std::vector<Stream> streams_;
   const Clock& clock_;
   HostMemory memory_;

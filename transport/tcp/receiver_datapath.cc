@@ -203,6 +203,7 @@ bool TcpReceiver::Read(Stream* stream, std::byte* data, Bytes size, Bytes* got) 
   message.msg_iovlen = size > 0 ? 2 : 1;
   const ssize_t read = recvmsg(stream->socket.fd(), &message, MSG_DONTWAIT);
   if (read > 0) {
+    read_ += static_cast<Bytes>(read);
     *got = std::min<Bytes>(static_cast<Bytes>(read), size);
     stream->end += static_cast<std::size_t>(read) - *got;
     return true;
@@ -222,11 +223,22 @@ void TcpReceiver::JudgeEnds() noexcept {
   if (open_count_ == 0 || all) Fail(StatusCode::kUnavailable, "the peer closed the channel");
 }
 
+/// A peer that closed may have sent messages before, and the streams end after them. One that closed the control
+/// connection and then says nothing on the others is not waited for.
+void TcpReceiver::JudgeQuiet(Nanoseconds now) noexcept {
+  if (quiet_since_ == 0 || read_ != read_when_closed_) {
+    quiet_since_ = now;
+    read_when_closed_ = read_;
+  }
+  if (now - quiet_since_ > options_.dead_after)
+    Fail(StatusCode::kUnavailable, "the peer closed the control connection");
+}
+
 void TcpReceiver::CheckControl(Nanoseconds now) noexcept {
   control_at_ = now + kControlEvery;
   const ControlLink::State state = control_.Poll(now, [](const Control&) { return false; });
-  // A peer that closed may have sent messages before; the streams end after them.
-  if (state != ControlLink::State::kBroken) return;
+  if (state == ControlLink::State::kOpen) return;
+  if (state == ControlLink::State::kClosed) return JudgeQuiet(now);
   const int problem = control_.problem();
   Fail(problem == 0 ? StatusCode::kProtocol : StatusCode::kUnavailable,
        problem == 0           ? "what came on the control connection is no frame"

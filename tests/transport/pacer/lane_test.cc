@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "transport/fake/manual_clock.h"
@@ -265,6 +266,31 @@ TEST(LaneLevels, ALaneThatEndsOrChangesItsLevelLeavesNothingBehind) {
   EXPECT_EQ(other.Admit(10, clock.Now()), 0u);  // Last level now, and the fourth contends.
   EXPECT_EQ(other.directive().level, kQueueLevels - 1);
   EXPECT_EQ(low.Admit(10, clock.Now()), 10u);
+}
+
+TEST(LaneLevels, LanesOfSeveralThreadsLeaveNothingBehind) {
+  Pacer pacer;
+  const auto work = [&pacer](std::uint8_t level) {
+    ManualClock clock;
+    ScriptedDirectives source(&clock,
+                              {{0, AtLevel(level)}, {50 * kMillisecond, AtLevel(7)}, {90 * kMillisecond, AtLevel(0)}});
+    Lane lane(&pacer, &source);
+    for (int i = 0; i < 10'000; ++i) {
+      lane.Return(lane.Admit(1000, clock.Now()) / 2);
+      clock.Advance(10 * kMicrosecond);
+      if (i % 7 == 0) lane.Idle();
+    }
+  };
+  std::thread one(work, 2);
+  std::thread other(work, 5);
+  work(3);
+  one.join();
+  other.join();
+  // Nobody is left who would hold the last level back.
+  ManualClock clock;
+  ScriptedDirectives source(&clock, {{0, AtLevel(7)}});
+  Lane last(&pacer, &source);
+  EXPECT_EQ(last.Admit(10, clock.Now()), 10u);
 }
 
 TEST(LaneDirectives, WithoutASourceEverythingPasses) {

@@ -141,6 +141,22 @@ TEST_F(TcpHostile, ATagThatNobodyAskedFor) {
   EXPECT_EQ(receiver_->Test(request_, {}), Outcome::kDone) << "the first one was complete before";
 }
 
+TEST_F(TcpHostile, AnEndOfTheControlConnectionAlone) {
+  Connect();
+  peers_[0] = Socket();
+  for (int i = 0; i < 1000; ++i) {
+    clock_.Advance(5 * kMillisecond);
+    ASSERT_EQ(receiver_->Test(request_, {}), Outcome::kAgain);
+  }
+  SayChunk(1, {0, 0, 50, 0, 100}, 50);
+  for (int i = 0; i < 1900; ++i) {
+    clock_.Advance(5 * kMillisecond);
+    ASSERT_EQ(receiver_->Test(request_, {}), Outcome::kAgain) << "what still comes is waited for";
+  }
+  clock_.Advance(kSecond);
+  ExpectFailure(StatusCode::kUnavailable, "closed the control connection");
+}
+
 TEST_F(TcpHostile, AnEndWithinAMessage) {
   Connect();
   SayChunk(1, {0, 0, 100, 0, 100}, 50);
