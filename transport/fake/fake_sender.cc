@@ -72,7 +72,7 @@ void FakeSender::Progress() {
   }
   Repeat();
   SendNew();
-  if (lane_ != nullptr && queue_.empty()) lane_->Idle();
+  if (lane_ != nullptr && queue_.empty()) lane_->Drained(network_.Now());
 }
 
 void FakeSender::TakeAcks() {

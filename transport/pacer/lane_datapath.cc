@@ -35,6 +35,7 @@ Bytes Lane::Admit(Bytes wanted, Nanoseconds now) noexcept {
   refusal_ = Refusal::kNone;
   const Bytes granted = capped_ ? bucket_.Take(most, std::min(most, least), now) : most;
   counters_.bytes += granted;
+  burst_bytes_ += granted;
   pacer_.passed_.fetch_add(granted, std::memory_order_relaxed);
   return granted;
 }
@@ -42,6 +43,7 @@ Bytes Lane::Admit(Bytes wanted, Nanoseconds now) noexcept {
 void Lane::Return(Bytes unsent) noexcept {
   if (unsent == 0) return;
   counters_.bytes -= unsent;
+  burst_bytes_ -= std::min(unsent, burst_bytes_);
   pacer_.passed_.fetch_sub(unsent, std::memory_order_relaxed);
   if (capped_) bucket_.Return(unsent);
 }
@@ -55,6 +57,19 @@ void Lane::Contend(Nanoseconds now) noexcept {
   level.asked.store(now, std::memory_order_relaxed);
 }
 
+void Lane::Drained(Nanoseconds now) noexcept {
+  if (contending_) {
+    const PacerOptions& options = pacer_.options_;
+    const double linger = std::min(static_cast<double>(burst_bytes_) * options.linger_ns_per_byte,
+                                   static_cast<double>(options.stale_after));
+    std::atomic<Nanoseconds>& until = pacer_.levels_[directive_.level].lingers_until;
+    until.store(std::max(until.load(std::memory_order_relaxed), now + static_cast<Nanoseconds>(linger)),
+                std::memory_order_relaxed);
+    Idle();
+  }
+  burst_bytes_ = 0;
+}
+
 void Lane::Idle() noexcept {
   StopWaiting();
   if (!contending_) return;
@@ -65,6 +80,7 @@ void Lane::Idle() noexcept {
 bool Lane::HeldByLevel(Nanoseconds now) const noexcept {
   for (std::uint8_t above = 0; above < directive_.level; ++above) {
     const Pacer::Level& level = pacer_.levels_[above];
+    if (now < level.lingers_until.load(std::memory_order_relaxed)) return true;
     if (level.contending.load(std::memory_order_relaxed) > 0 &&
         now - level.asked.load(std::memory_order_relaxed) <= pacer_.options_.stale_after) {
       return true;

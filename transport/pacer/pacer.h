@@ -23,6 +23,10 @@ struct PacerOptions {
   Bytes burst_max = 1024 * 1024;
   /// A level whose lanes did not ask for this long holds nobody back: its owner is busy elsewhere.
   Nanoseconds stale_after = 2 * kMillisecond;
+  /// A lane that has nothing more to send holds lower levels back for this much longer for each byte it sent since it
+  /// began, and stale_after at most: the next message of a burst comes as soon as its owner saw the end of the one
+  /// before.
+  double linger_ns_per_byte = 1;
   /// The floor under lower levels: one byte for each this many that passed, shared by the lanes that are held back, and
   /// for each lane one piece every aging_min at most. One that was held back for aging_max sends a piece in any case.
   std::uint32_t floor_divisor = 64;
@@ -44,6 +48,7 @@ class Pacer {
   struct alignas(64) Level {
     std::atomic<std::int32_t> contending{0};  ///< Lanes that could send and have something.
     std::atomic<Nanoseconds> asked{0};        ///< When one of them last asked.
+    std::atomic<Nanoseconds> lingers_until{0};
   };
 
   PacerOptions options_;
@@ -80,7 +85,9 @@ class Lane {
   Bytes Admit(Bytes wanted, Nanoseconds now) noexcept;
   /// Bytes that were admitted and that the device did not take.
   void Return(Bytes unsent) noexcept;
-  /// The lane has nothing more to send: it holds no other back.
+  /// The lane has nothing more to send for now: it soon holds no other back, see linger_ns_per_byte.
+  void Drained(Nanoseconds now) noexcept;
+  /// The lane sends nothing more, or cannot: it holds no other back.
   void Idle() noexcept;
   /// When to ask again after a refusal at `now`: never later than what was refused would pass. For callers that sleep.
   Nanoseconds AskAgainAt(Nanoseconds now) const noexcept;
@@ -107,6 +114,7 @@ class Lane {
   bool contending_ = false;
   Refusal refusal_ = Refusal::kNone;
   Bytes piece_ = 0;
+  Bytes burst_bytes_ = 0;          ///< Sent since it last was drained.
   Bytes refused_ = 0;              ///< Bytes that the last refusal for rate waits for.
   bool held_ = false;              ///< By a higher level.
   Nanoseconds waiting_since_ = 0;  ///< While held: since when, or when the floor served it last,

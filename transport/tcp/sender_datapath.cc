@@ -69,7 +69,7 @@ void TcpSender::Progress() noexcept {
     // Others are of use only for chunks that they hold already, or that the streams before them cannot take.
     if (busy_streams_ == 0 && (queue_size_ == 0 || pumped == Pumped::kIdle)) break;
   }
-  if (lane_ != nullptr && queue_size_ == 0 && busy_streams_ == 0) lane_->Idle();
+  if (lane_ != nullptr && queue_size_ == 0 && busy_streams_ == 0) lane_->Drained(now);
 }
 
 TcpSender::Pumped TcpSender::Pump(Stream* stream) noexcept {

@@ -160,6 +160,69 @@ TEST_P(Conformance, ACapIsNeverExceeded) {
   EXPECT_GE(clock().Now() - begin, 45 * kMillisecond);
 }
 
+/// A lane of one level, a channel through it, and messages of zeros that never end.
+struct Saturated {
+  Saturated(Pacer* pacer, const Clock* clock, std::uint8_t level)
+      : directives(clock, {{0, LaneDirective{level, 0, {}, 0}}}), lane(pacer, &directives) {}
+
+  /// Keeps sends and receives under way; `send` says whether there is anything new to send.
+  void Step(bool send) {
+    if (send && sending.size() < 8) {
+      const Part part{data.data(), data.size(), {}};
+      Request* request = nullptr;
+      ASSERT_EQ(pair.sender->Isend(std::span(&part, 1), 0, &request), Outcome::kDone);
+      sending.push_back(request);
+    }
+    if (!sending.empty() && pair.sender->Test(sending.front(), {}) == Outcome::kDone) sending.pop_front();
+    if (receiving == nullptr) {
+      const Slot slot{room.data(), room.size(), 0, {}};
+      ASSERT_EQ(pair.receiver->Irecv(std::span(&slot, 1), &receiving), Outcome::kDone);
+    } else if (pair.receiver->Test(receiving, {}) == Outcome::kDone) {
+      receiving = nullptr;
+    }
+  }
+
+  ScriptedDirectives directives;
+  Lane lane;
+  Pair pair;
+  std::vector<std::byte> data = std::vector<std::byte>(256 * 1024);
+  std::vector<std::byte> room = std::vector<std::byte>(256 * 1024);
+  std::deque<Request*> sending;
+  Request* receiving = nullptr;
+};
+
+TEST_P(Conformance, AHighLevelAmongEightSaturatedLowOnesGetsNearlyAllThatPasses) {
+  Pacer pacer;
+  std::vector<std::unique_ptr<Saturated>> lows;
+  for (int i = 0; i < 8; ++i) {
+    lows.push_back(std::make_unique<Saturated>(&pacer, &clock(), 5));
+    lows.back()->pair = Connect(1, &lows.back()->lane);
+  }
+  Saturated high(&pacer, &clock(), 1);
+  high.pair = Connect(1, &high.lane);
+  const auto low_bytes = [&] {
+    Bytes sum = 0;
+    for (const auto& low : lows) sum += low->lane.counters().bytes;
+    return sum;
+  };
+  const auto run = [&](bool with_high, Bytes until) {
+    return Until([&] {
+      for (const auto& low : lows) low->Step(true);
+      high.Step(with_high);
+      return (with_high ? high.lane.counters().bytes : low_bytes()) >= until || HasFailure();
+    });
+  };
+  ASSERT_TRUE(run(false, GetParam().bulk / 8));
+  for (const auto& low : lows) EXPECT_GT(low->lane.counters().bytes, GetParam().bulk / 8 / 16) << "alike before";
+  high.Step(true);
+  const Bytes before = low_bytes();
+  ASSERT_TRUE(run(true, GetParam().bulk / 4));
+  const auto passed = static_cast<double>(low_bytes() - before);
+  EXPECT_LE(passed / (passed + static_cast<double>(high.lane.counters().bytes)), 0.05);
+  const Bytes after = low_bytes();
+  ASSERT_TRUE(run(false, after + GetParam().bulk / 8)) << "they go on when it is over";
+}
+
 TEST_P(Conformance, PartsAreGatheredInOrder) {
   Pair pair = Connect();
   const auto data = Noise(900'000, 2);

@@ -65,7 +65,7 @@ struct Link {
     while (clock.Now() < end) {
       const std::size_t i = turn++ % lanes.size();
       const Bytes got = busy[i] ? lanes[i]->Admit(wanted, clock.Now()) : 0;
-      if (!busy[i]) lanes[i]->Idle();
+      if (!busy[i]) lanes[i]->Drained(clock.Now());
       sent[i] += got;
       clock.Advance(got == 0 ? 200 : static_cast<Nanoseconds>(TransferNanoseconds(static_cast<double>(got), rate)));
     }
@@ -245,6 +245,26 @@ TEST(LaneLevels, OneThatStopsAskingHoldsNobodyBackForLong) {
   EXPECT_EQ(low.counters().waits_for_level, 1u);
   clock.Advance(pacer.options().stale_after + 1);
   EXPECT_EQ(low.Admit(10, clock.Now()), 10u);
+}
+
+TEST(LaneLevels, OneThatIsDrainedHoldsOthersBackForAsLongAsItsBytesAreWorth) {
+  Pacer pacer;
+  ManualClock clock;
+  ScriptedDirectives low_script(&clock, {{0, AtLevel(7)}});
+  Lane high(&pacer, nullptr);
+  Lane low(&pacer, &low_script);
+  const auto held_for = [&](Bytes bytes) {
+    for (Bytes sent = 0; sent < bytes;) sent += high.Admit(bytes - sent, clock.Now());
+    const Nanoseconds begin = clock.Now();
+    while (true) {
+      high.Drained(clock.Now());  // Said again and again, as a sender does: it counts once.
+      if (low.Admit(1, clock.Now()) != 0) return clock.Now() - begin;
+      clock.Advance(100);
+    }
+  };
+  EXPECT_NEAR(static_cast<double>(held_for(1000)), 1000, 100);
+  EXPECT_NEAR(static_cast<double>(held_for(100'000)), 100'000, 100);
+  EXPECT_NEAR(static_cast<double>(held_for(100'000'000)), static_cast<double>(pacer.options().stale_after), 100);
 }
 
 TEST(LaneLevels, ALaneThatEndsOrChangesItsLevelLeavesNothingBehind) {
