@@ -31,7 +31,7 @@ using scheduler::LiveFabric;
 using scheduler::LiveRates;
 using scheduler::LiveScheduler;
 
-constexpr int kEvents = 2000;
+constexpr int kEvents = 1000;
 constexpr int kWarmUp = 200;
 
 /// Announces one event, unmeasured preparation included, and returns the measured part.

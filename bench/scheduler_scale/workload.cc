@@ -108,11 +108,12 @@ LinkIndex Workload::AnyLink() {
 }
 
 FlowIndex Workload::ServedFlow() {
-  const LiveFabric& fabric = live_->fabric();
-  for (;;) {
-    const FlowIndex flow = Below(fabric.limits.flows);
-    if (fabric.IsFlow(flow) && fabric.rate[flow] > 0) {
-      return flow;
+  const auto served = live_->served();
+  const auto flows = live_->fabric().Flows(served[Below(static_cast<std::uint32_t>(served.size()))]);
+  const std::uint32_t first = Below(static_cast<std::uint32_t>(flows.size()));
+  for (std::size_t i = first;; i = (i + 1) % flows.size()) {
+    if (live_->fabric().rate[flows[i]] > 0) {
+      return flows[i];
     }
   }
 }
@@ -121,11 +122,14 @@ std::pair<Nanoseconds, FlowIndex> Workload::NextEnd() const {
   const LiveFabric& fabric = live_->fabric();
   double soonest = std::numeric_limits<double>::infinity();
   FlowIndex first = 0;
-  for (FlowIndex flow = 0; flow < fabric.limits.flows; ++flow) {
-    if (fabric.rate[flow] > 0 &&
-        static_cast<double>(fabric.remaining[flow]) < soonest * static_cast<double>(fabric.rate[flow])) {
-      soonest = static_cast<double>(fabric.remaining[flow]) / static_cast<double>(fabric.rate[flow]);
-      first = flow;
+  for (const CoflowSlot slot : live_->served()) {
+    for (const FlowIndex flow : fabric.Flows(slot)) {
+      const auto rate = static_cast<double>(fabric.rate[flow]);
+      const auto left = static_cast<double>(fabric.remaining[flow]);
+      if (rate > 0 && left < soonest * rate) {
+        soonest = left / rate;
+        first = flow;
+      }
     }
   }
   return {static_cast<Nanoseconds>(soonest * 1e9) + 1, first};

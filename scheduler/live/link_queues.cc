@@ -23,11 +23,16 @@ LinkQueues::LinkQueues(const LiveFabric& fabric, const RankedOrder& order)
   }
 }
 
+/// Without branches: what is compared is not in the nearest cache, and a wrong guess would cost as much again.
 std::size_t LinkQueues::Behind(LinkIndex link, std::uint64_t label) const {
   const auto entries = Entries(link);
-  const auto at =
-      std::ranges::upper_bound(entries, label, {}, [&](const Entry& entry) { return order_.label(entry.slot); });
-  return static_cast<std::size_t>(at - entries.begin());
+  std::size_t first = 0;
+  for (std::size_t rest = entries.size(); rest > 0;) {
+    const std::size_t half = (rest + 1) / 2;
+    first += half * static_cast<std::size_t>(order_.label(entries[first + half - 1].slot) <= label);
+    rest -= half;
+  }
+  return first;
 }
 
 void LinkQueues::Insert(CoflowSlot slot) {
@@ -65,6 +70,22 @@ void LinkQueues::EraseFlow(FlowIndex flow) {
     }
     entries_.Erase(&queue_[hop.link], at, 1);
   }
+}
+
+bool LinkQueues::Carry(LinkIndex link, CoflowSlot slot, std::size_t flows, std::uint64_t label) {
+  const auto entries = entries_.Of(queue_[link]);
+  const std::size_t end = Behind(link, order_.label(slot));
+  const std::size_t begin = end - flows;
+  const auto at = [&](std::size_t index) { return entries.begin() + static_cast<std::ptrdiff_t>(index); };
+  if (begin > 0 && order_.label(entries[begin - 1].slot) > label) {
+    std::rotate(at(Behind(link, label)), at(begin), at(end));
+    return true;
+  }
+  if (end < entries.size() && order_.label(entries[end].slot) < label) {
+    std::rotate(at(begin), at(end), at(Behind(link, label)));
+    return true;
+  }
+  return false;
 }
 
 void LinkQueues::Clear() {

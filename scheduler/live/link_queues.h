@@ -36,6 +36,9 @@ class LinkQueues {
   void Append(CoflowSlot slot);  ///< The same for who is behind everybody.
   void Erase(CoflowSlot slot);   ///< The flows; not what it uses.
   void EraseFlow(FlowIndex flow);
+  /// Moves the flows of a coflow on one link to where the new label belongs; it still has the old one. False if they
+  /// are there already.
+  bool Carry(LinkIndex link, CoflowSlot slot, std::size_t flows, std::uint64_t label);
   void Clear();  ///< Flows and users of all links.
 
   std::span<const Entry> Entries(LinkIndex link) const { return entries_.Of(queue_[link]); }

@@ -29,7 +29,7 @@ RankedOrder::RankedOrder(const LiveFabric& fabric)
     : fabric_(fabric),
       key_(fabric.limits.coflows, 0),
       label_(fabric.limits.coflows, 0),
-      changed_(fabric.limits.coflows, 0) {
+      wanted_(fabric.limits.coflows, 0) {
   order_.reserve(fabric.limits.coflows);
   positions_.reserve(fabric.limits.coflows);
 }
@@ -68,63 +68,79 @@ void RankedOrder::Take(CoflowSlot slot) {
   order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(PositionOf(slot)));
 }
 
-void RankedOrder::FindPositions(std::span<const CoflowSlot> changed) {
+std::span<const std::uint32_t> RankedOrder::PositionsOf(std::span<const CoflowSlot> slots) {
   positions_.clear();
   // A search costs as much as looking at some dozens of neighbours.
-  if (changed.size() * 64 < order_.size()) {
-    for (const CoflowSlot slot : changed) {
+  if (slots.size() * 64 < order_.size()) {
+    for (const CoflowSlot slot : slots) {
       positions_.push_back(static_cast<std::uint32_t>(PositionOf(slot)));
     }
     std::sort(positions_.begin(), positions_.end());
-    return;
+    return positions_;
+  }
+  for (const CoflowSlot slot : slots) {
+    wanted_[slot] = 1;
   }
   for (std::uint32_t i = 0; i < order_.size(); ++i) {
-    if (changed_[order_[i]] != 0) {
+    if (wanted_[order_[i]] != 0) {
       positions_.push_back(i);
+      wanted_[order_[i]] = 0;
     }
   }
+  return positions_;
 }
 
-/// Between who was kept in front of it and the next whose key did not change: those never need to make room.
-bool RankedOrder::Fits(std::size_t position, const CoflowSlot* previous) const {
+/// Steps that double find a range with the place in it: most moves are short.
+std::size_t RankedOrder::PlaceAfterFall(std::size_t position) const {
   const CoflowSlot slot = order_[position];
-  if (previous != nullptr && !Before(*previous, slot)) {
-    return false;
+  std::size_t high = position;  // Everybody from here to `position` is behind.
+  std::size_t low = position;
+  for (std::size_t step = 1; low > 0 && Before(slot, order_[low - 1]); step *= 2) {
+    high = low - 1;
+    low = high > step ? high - step : 0;
   }
-  const auto next = std::find_if(order_.begin() + static_cast<std::ptrdiff_t>(position), order_.end(),
-                                 [&](CoflowSlot s) { return changed_[s] == 0; });
-  return next == order_.end() || Before(slot, *next);
+  const auto begin = order_.begin();
+  return static_cast<std::size_t>(std::lower_bound(begin + static_cast<std::ptrdiff_t>(low),
+                                                   begin + static_cast<std::ptrdiff_t>(high), slot,
+                                                   [&](CoflowSlot a, CoflowSlot b) { return Before(a, b); }) -
+                                  begin);
 }
 
-void RankedOrder::TakeMisfits(std::vector<CoflowSlot>* changed, std::vector<CoflowSlot>* taken) {
-  if (changed->empty()) {
-    return;
+std::size_t RankedOrder::PlaceAfterRise(std::size_t position) const {
+  const CoflowSlot slot = order_[position];
+  const std::size_t last = order_.size() - 1;
+  std::size_t low = position;  // Everybody from `position` to here is in front.
+  std::size_t high = position;
+  for (std::size_t step = 1; high < last && Before(order_[high + 1], slot); step *= 2) {
+    low = high + 1;
+    high = std::min(last, low + step);
   }
-  for (const CoflowSlot slot : *changed) {
-    changed_[slot] = 1;
+  const auto begin = order_.begin();
+  const auto next =
+      std::lower_bound(begin + static_cast<std::ptrdiff_t>(low + 1), begin + static_cast<std::ptrdiff_t>(high + 1),
+                       slot, [&](CoflowSlot a, CoflowSlot b) { return Before(a, b); });
+  return static_cast<std::size_t>(next - begin) - 1;
+}
+
+std::uint64_t RankedOrder::LabelFor(std::size_t from, std::size_t to) const {
+  const std::size_t behind = to < from ? to : to + 1;  // Who will be behind it.
+  return Between(behind == 0 ? 0 : label_[order_[behind - 1]], behind == order_.size() ? kEnd : label_[order_[behind]]);
+}
+
+void RankedOrder::Carry(std::size_t from, std::size_t to, std::uint64_t label) {
+  const CoflowSlot slot = order_[from];
+  const auto begin = order_.begin();
+  const auto at = [&](std::size_t position) { return begin + static_cast<std::ptrdiff_t>(position); };
+  if (to < from) {
+    std::copy_backward(at(to), at(from), at(from + 1));
+  } else {
+    std::copy(at(from + 1), at(to + 1), at(from));
   }
-  FindPositions(*changed);
-  // Closes the holes on the way: `out` is where the next that stays goes.
-  std::size_t out = positions_.front();
-  for (std::size_t i = 0; i < positions_.size(); ++i) {
-    const std::size_t position = positions_[i];
-    const CoflowSlot slot = order_[position];
-    if (Fits(position, out > 0 ? &order_[out - 1] : nullptr)) {
-      order_[out++] = slot;
-    } else {
-      taken->push_back(slot);
-    }
-    const std::size_t next = i + 1 < positions_.size() ? positions_[i + 1] : order_.size();
-    if (out != position + 1) {
-      std::copy(order_.begin() + static_cast<std::ptrdiff_t>(position + 1),
-                order_.begin() + static_cast<std::ptrdiff_t>(next), order_.begin() + static_cast<std::ptrdiff_t>(out));
-    }
-    out += next - position - 1;
-  }
-  order_.resize(out);
-  for (const CoflowSlot slot : *changed) {
-    changed_[slot] = 0;
-  }
+  order_[to] = slot;
+  label_[slot] = label;
+  const std::uint64_t low = to == 0 ? 0 : label_[order_[to - 1]];
+  const std::uint64_t high = to + 1 == order_.size() ? kEnd : label_[order_[to + 1]];
+  wants_labels_ |= high - low < kNarrow;
 }
 
 void RankedOrder::Rebuild() {

@@ -55,8 +55,10 @@ LiveScheduler::LiveScheduler(std::span<const WholeRate> capacity, const LiveOpti
       sweep_(&fabric_, order_, &queues_, &allocation_, &fill_),
       place_(options.limits.coflows, Place::kNone),
       marked_(options.limits.coflows, 0),
+      new_key_(options.limits.coflows, 0),
+      crossed_(capacity.size(), 0),
       room_(capacity.size(), 0) {
-  for (auto* slots : {&marks_, &rekeyed_, &waiting_}) {
+  for (auto* slots : {&marks_, &falling_, &rising_, &waiting_}) {
     slots->reserve(options.limits.coflows);
   }
 }
@@ -178,53 +180,6 @@ double LiveScheduler::KeyOf(CoflowSlot slot) const {
   return fabric_.given_key[slot];
 }
 
-void LiveScheduler::Mark(CoflowSlot slot) {
-  if (marked_[slot] == 0) {
-    marked_[slot] = 1;
-    marks_.push_back(slot);
-  }
-}
-
-/// Takes out of the order who has a new key and does not fit where it stands.
-void LiveScheduler::RefreshKeys() {
-  rekeyed_.clear();
-  for (const CoflowSlot slot : marks_) {
-    marked_[slot] = 0;
-    if (place_[slot] != Place::kPlaced) {
-      continue;
-    }
-    const double key = KeyOf(slot);
-    if (key != order_.key(slot)) {
-      order_.SetKey(slot, key);
-      rekeyed_.push_back(slot);
-    }
-  }
-  marks_.clear();
-  const std::size_t before = waiting_.size();
-  order_.TakeMisfits(&rekeyed_, &waiting_);
-  for (std::size_t i = before; i < waiting_.size(); ++i) {
-    Unplace(waiting_[i]);
-    place_[waiting_[i]] = Place::kWaiting;
-  }
-}
-
-/// Takes the coflow off the links, with what it uses there.
-void LiveScheduler::Unplace(CoflowSlot slot) {
-  for (const LiveFabric::Row& row : fabric_.Rows(slot)) {
-    GiveUp(row.link, slot);
-  }
-  queues_.Erase(slot);
-}
-
-/// The coflow, which stands in the order, has no more flows on the link.
-void LiveScheduler::GiveUp(LinkIndex link, CoflowSlot slot) {
-  if (queues_.full_from(link) >= order_.label(slot) && queues_.UseOf(link, slot) > 0) {
-    sweep_.Touch(link);
-    sweep_.Seed(link, order_.label(slot));
-    queues_.SetUse(link, slot, 0);
-  }
-}
-
 /// False if labels are new, so that what was announced to the sweep is void.
 bool LiveScheduler::PlaceAll() {
   bool kept = true;
@@ -244,8 +199,7 @@ bool LiveScheduler::ManyWait() const {
 }
 
 void LiveScheduler::Update() {
-  RefreshKeys();
-  if (ManyWait() || !PlaceAll()) {
+  if (ManyWait() || !RepairOrder() || !PlaceAll()) {
     return Recompute();
   }
   allocation_.ClearChanged();

@@ -71,6 +71,8 @@ class LiveScheduler {
   std::span<const CoflowSlot> order() const { return order_.order(); }
   /// Flows whose rate the last Update or Recompute changed; the rate is fabric().rate[flow].
   std::span<const FlowIndex> changed() const { return allocation_.changed(); }
+  /// Coflows with a flow whose rate is above 0, in no order.
+  std::span<const CoflowSlot> served() const { return allocation_.served(); }
   /// Who uses which link, and who waits there behind whom.
   const LinkQueues& queues() const { return queues_; }
   /// What the last Update had to do; nothing if it computed everything anew.
@@ -81,7 +83,13 @@ class LiveScheduler {
 
   double KeyOf(CoflowSlot slot) const;
   void Mark(CoflowSlot slot);
-  void RefreshKeys();
+  bool RepairOrder();
+  void SortMarks();
+  bool CarryAfterFall();
+  bool CarryAfterRise();
+  bool Carry(std::size_t from, std::size_t to);
+  bool MeetsNobody(CoflowSlot slot, std::size_t from, std::size_t to);
+  bool CarryOnLink(const LiveFabric::Row& row, CoflowSlot slot, std::uint64_t label, bool alone);
   void Unplace(CoflowSlot slot);
   void GiveUp(LinkIndex link, CoflowSlot slot);
   bool PlaceAll();
@@ -97,7 +105,12 @@ class LiveScheduler {
   std::vector<Place> place_;          ///< By slot.
   std::vector<std::uint8_t> marked_;  ///< By slot: its key may have changed.
   std::vector<CoflowSlot> marks_;
-  std::vector<CoflowSlot> rekeyed_;  ///< Its key did change.
+  std::vector<CoflowSlot> falling_;  ///< Its key became smaller.
+  std::vector<CoflowSlot> rising_;
+  std::vector<double> new_key_;         ///< By slot, of those.
+  std::uint32_t moves_ = 0;             ///< Of this repair, past somebody met on a link.
+  std::vector<std::uint64_t> crossed_;  ///< By link: number of the last move of a coflow that crosses it.
+  std::uint64_t move_ = 0;
   std::vector<CoflowSlot> waiting_;  ///< To be put into the order.
   std::vector<WholeRate> room_;      ///< Of Recompute.
 };

@@ -1,6 +1,7 @@
 #include "scheduler/live/sweep.h"
 
 #include <algorithm>
+#include <span>
 
 namespace weir::scheduler {
 
@@ -39,6 +40,14 @@ void Sweep::Touch(LinkIndex link) {
 
 void Sweep::Seed(LinkIndex link, std::uint64_t label) {
   seeds_.push_back({label, LiveFabric::kNobody, link, kSeeded});
+}
+
+bool Sweep::WasUsedBetween(LinkIndex link, std::uint64_t front, std::uint64_t back) const {
+  if (touched_.empty() || state_[link].touched != number_) {
+    return false;
+  }
+  const auto before = std::span(before_).subspan(state_[link].before_begin, state_[link].before_count);
+  return std::ranges::any_of(before, [&](const Before& user) { return user.label >= front && user.label <= back; });
 }
 
 void Sweep::Force(CoflowSlot slot) {

@@ -42,6 +42,8 @@ class Sweep {
   void Touch(LinkIndex link);
   /// From the label on, what is left of the link may differ. Touch comes first.
   void Seed(LinkIndex link, std::uint64_t label);
+  /// Whether the link was touched, and somebody with a label from `front` to `back` used it until then.
+  bool WasUsedBetween(LinkIndex link, std::uint64_t front, std::uint64_t back) const;
   /// Visit this coflow: it is new in its place, or its flows changed.
   void Force(CoflowSlot slot);
   void Run(LiveRates how);

@@ -184,6 +184,39 @@ TEST_F(LiveSchedulerTest, ManyNewcomersAtOnceAreSortedAnew) {
   }
 }
 
+// Halving link 0 doubles the keys of every second coflow: too many moves to make one by one.
+TEST_F(LiveSchedulerTest, AChangeThatMovesManySortsAnew) {
+  Make(2, {.limits = {.coflows = 2048, .flows = 2048}});
+  for (std::int64_t i = 0; i < 500; ++i) {
+    Add({{0, 0, 1000 + 2 * i}});
+    Add({{1, 1, 1001 + 2 * i}});
+  }
+  live_->Update();
+  ASSERT_TRUE(live_->SetCapacity(0, 50).ok());
+  live_->Update();
+  for (std::size_t i = 1; i < 1000; ++i) {
+    ASSERT_LE(live_->fabric().Bottleneck(live_->order()[i - 1]), live_->fabric().Bottleneck(live_->order()[i]));
+  }
+  EXPECT_EQ(Rates(live_->order()[0]), Whole({100}));
+  const std::vector<WholeRate> rates = live_->fabric().rate;
+  live_->Recompute();
+  EXPECT_EQ(live_->fabric().rate, rates);
+}
+
+// The first is taken away, and the last moves past where it was: both in one Update.
+TEST_F(LiveSchedulerTest, WhoPassesAVacantPlaceIsVisited) {
+  Make(2);
+  const CoflowSlot first = Add({{0, 0, 100}});
+  const CoflowSlot other = Add({{1, 1, 150}});
+  const CoflowSlot last = Add({{0, 0, 200}});
+  live_->Update();
+  ASSERT_TRUE(live_->RemoveCoflow(first).ok());
+  ASSERT_TRUE(live_->SetRemaining(live_->fabric().Flows(last)[0], 10).ok());
+  live_->Update();
+  EXPECT_EQ(Order(), Slots({last, other}));
+  EXPECT_EQ(Rates(last), Whole({100}));
+}
+
 // Each takes the middle of the gap before the last one, until there is no gap left: in one batch, and one by one.
 TEST_F(LiveSchedulerTest, OrderHoldsWhenLabelsRunOut) {
   for (const int batch : {1, 60}) {
