@@ -3,7 +3,7 @@
 namespace weir::scheduler {
 
 Allocation::Allocation(LiveFabric* fabric) : fabric_(*fabric), served_at_(fabric->limits.coflows, 0) {
-  changed_.reserve(fabric->limits.flows);
+  changed_.reserve(2 * std::size_t{fabric->limits.flows});  // A sweep that gives up, then everything anew.
   served_.reserve(fabric->limits.coflows);
 }
 

@@ -19,7 +19,7 @@ class Allocation {
   void Forget(CoflowSlot slot);      ///< It leaves.
 
   void ClearChanged() { changed_.clear(); }
-  /// Flows whose rate was set to another value since ClearChanged; some may have ended since.
+  /// Flows whose rate was set to another value since ClearChanged, once for each time; some may have ended since.
   std::span<const FlowIndex> changed() const { return changed_; }
   /// Coflows with a flow whose rate is above 0, in no order.
   std::span<const CoflowSlot> served() const { return served_; }

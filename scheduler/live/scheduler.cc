@@ -13,6 +13,8 @@ namespace {
 /// From this share of the coflows on, sorting anew costs less than putting them in one by one.
 constexpr std::uint32_t kManyShare = 8;
 constexpr std::uint32_t kManyAtLeast = 64;
+/// A visit of the sweep costs about as much as three coflows when everything is computed anew.
+constexpr std::uint32_t kManyVisits = 256;
 
 Status NoSuch(std::string_view what, std::uint32_t index) {
   return Status(StatusCode::kNotFound, fmt::format("there is no {} {}", what, index));
@@ -199,11 +201,11 @@ bool LiveScheduler::ManyWait() const {
 }
 
 void LiveScheduler::Update() {
-  if (ManyWait() || !RepairOrder() || !PlaceAll()) {
-    return Recompute();
-  }
   allocation_.ClearChanged();
-  sweep_.Run(options_.rates);
+  if (ManyWait() || !RepairOrder() || !PlaceAll() ||
+      !sweep_.Run(options_.rates, kManyVisits + fabric_.coflow_count / kManyShare)) {
+    return ComputeAll();
+  }
   if (order_.wants_labels()) {
     order_.Relabel();
     for (LinkIndex link = 0; link < fabric_.links(); ++link) {
@@ -213,6 +215,11 @@ void LiveScheduler::Update() {
 }
 
 void LiveScheduler::Recompute() {
+  allocation_.ClearChanged();
+  ComputeAll();
+}
+
+void LiveScheduler::ComputeAll() {
   for (CoflowSlot slot = 0; slot < fabric_.live.size(); ++slot) {
     if (fabric_.live[slot] != 0) {
       order_.SetKey(slot, KeyOf(slot));
@@ -225,7 +232,6 @@ void LiveScheduler::Recompute() {
   sweep_.Reset();
   order_.Rebuild();
   queues_.Clear();
-  allocation_.ClearChanged();
   std::ranges::copy(fabric_.capacity, room_.begin());
   for (const CoflowSlot slot : order_.order()) {
     queues_.Append(slot);

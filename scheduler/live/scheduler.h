@@ -69,13 +69,13 @@ class LiveScheduler {
   const LiveFabric& fabric() const { return fabric_; }
   /// Since the last Update or Recompute: slots, most urgent first.
   std::span<const CoflowSlot> order() const { return order_.order(); }
-  /// Flows whose rate the last Update or Recompute changed; the rate is fabric().rate[flow].
+  /// Flows whose rate the last Update or Recompute changed; the rate is fabric().rate[flow]. May name a flow twice.
   std::span<const FlowIndex> changed() const { return allocation_.changed(); }
   /// Coflows with a flow whose rate is above 0, in no order.
   std::span<const CoflowSlot> served() const { return allocation_.served(); }
   /// Who uses which link, and who waits there behind whom.
   const LinkQueues& queues() const { return queues_; }
-  /// What the last Update had to do; nothing if it computed everything anew.
+  /// What the last Update that repaired had to do.
   const Sweep::Work& work() const { return sweep_.work(); }
 
  private:
@@ -93,6 +93,7 @@ class LiveScheduler {
   void Unplace(CoflowSlot slot);
   void GiveUp(LinkIndex link, CoflowSlot slot);
   bool PlaceAll();
+  void ComputeAll();
   bool ManyWait() const;
 
   LiveOptions options_;

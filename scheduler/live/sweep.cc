@@ -55,6 +55,9 @@ void Sweep::Force(CoflowSlot slot) {
 }
 
 void Sweep::Reset() {
+  for (const LinkIndex link : touched_) {
+    state_[link].open = false;
+  }
   ++number_;
   before_.clear();
   touched_.clear();
@@ -63,13 +66,15 @@ void Sweep::Reset() {
   heap_.clear();
 }
 
-void Sweep::Run(LiveRates how) {
+bool Sweep::Run(LiveRates how, std::uint64_t most_visits) {
   how_ = how;
   Start();
-  while (!heap_.empty()) {
+  while (!heap_.empty() && work_.visits <= most_visits) {
     Take(Pop());
   }
+  const bool done = heap_.empty();
   Finish();
+  return done;
 }
 
 void Sweep::Start() {
@@ -88,7 +93,6 @@ void Sweep::Start() {
 void Sweep::Finish() {
   for (const LinkIndex link : touched_) {
     if (state_[link].open) {
-      state_[link].open = false;
       queues_.FindFullFrom(link);
     }
   }

@@ -46,7 +46,9 @@ class Sweep {
   bool WasUsedBetween(LinkIndex link, std::uint64_t front, std::uint64_t back) const;
   /// Visit this coflow: it is new in its place, or its flows changed.
   void Force(CoflowSlot slot);
-  void Run(LiveRates how);
+  /// False if it gave up after `most_visits`: rates and queues are then half repaired, and everything must be computed
+  /// anew.
+  bool Run(LiveRates how, std::uint64_t most_visits);
   /// Forgets what was announced, because everything was computed anew.
   void Reset();
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -279,6 +280,34 @@ TEST_F(LiveSchedulerTest, RefusesEventsAboutNothing) {
             "link 0 has a capacity of -1 bytes/s; allowed are 0 to 125000000000000");
   live_->Update();
   EXPECT_EQ(Rates(slot), Whole({100}));
+}
+
+// Coflow i crosses links i and i + 1: every second one is served, and without the first it is the others.
+TEST(LiveSchedulerChain, AChangeThatConcernsAllIsComputedAnew) {
+  constexpr std::size_t kCoflows = 600;
+  const std::vector<WholeRate> capacity(kCoflows + 1, 100);
+  const auto live = LiveScheduler::Make(capacity, {.key = LiveKey::kFifo, .limits = {.coflows = 1024, .flows = 1024}});
+  std::vector<FlowIndex> flows;
+  for (LinkIndex i = 0; i < kCoflows; ++i) {
+    const std::vector<LinkIndex> path = {i, i + 1};
+    const std::vector<LiveFlow> flow = {{1, path}};
+    const CoflowSlot slot = (*live)->AddCoflow({CoflowId(i + 1), i, 0, flow}).value();
+    flows.push_back((*live)->fabric().Flows(slot)[0]);
+  }
+  (*live)->Update();
+  ASSERT_TRUE((*live)->RemoveCoflow((*live)->order()[0]).ok());
+  (*live)->Update();
+  for (std::size_t i = 1; i < kCoflows; ++i) {
+    ASSERT_EQ((*live)->fabric().rate[flows[i]], i % 2 == 1 ? 100 : 0) << i;
+  }
+  std::vector<FlowIndex> changed((*live)->changed().begin(), (*live)->changed().end());
+  std::ranges::sort(changed);
+  changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
+  EXPECT_EQ(changed.size(), kCoflows - 1);
+  ASSERT_TRUE((*live)->SetCapacity(1, 0).ok());  // And repairing goes on.
+  (*live)->Update();
+  EXPECT_EQ((*live)->fabric().rate[flows[1]], 0);
+  EXPECT_EQ((*live)->fabric().rate[flows[2]], 100);
 }
 
 TEST(LiveSchedulerMake, RefusesLinksAndLimitsOutOfRange) {
