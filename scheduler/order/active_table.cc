@@ -12,6 +12,7 @@ std::uint32_t ActiveTable::AddSlot() {
     id.resize(slots);
     weight.resize(slots);
     isolation.resize(slots);
+    ended_squares.resize(slots);
     for (auto* column : {&arrival, &deadline, &width, &narrow_side, &wide_side, &bytes_left, &longest_flow, &bytes_sent,
                          &largest_seen, &pilots_left}) {
       column->resize(slots);
@@ -31,6 +32,7 @@ std::uint32_t ActiveTable::AddSlot() {
     std::ranges::fill(Row(rows, slot), 0);
   }
   weight[slot] = 1.0;
+  ended_squares[slot] = 0;
   live_.push_back(slot);
   return slot;
 }

@@ -57,6 +57,7 @@ class ActiveTable {
   std::vector<std::int64_t> bytes_sent;
   std::vector<std::int64_t> largest_seen;  ///< Most bytes any one flow has sent so far.
   std::vector<std::int64_t> pilots_left;   ///< Pilot flows that have not ended.
+  std::vector<double> ended_squares;       ///< Sum of the squared bytes of the flows that ended.
   // By slot and link: flows not ended; bytes sent; bytes and number of the flows that ended.
   std::vector<std::int64_t> flows_left, attained, ended_bytes, ended_flows;
 

@@ -32,9 +32,17 @@ std::span<const OrderInfo> Orders() {
 Result<std::unique_ptr<Order>> MakeOrder(const OrderOptions& options) {
   for (auto* make :
        {&MakeKnownSizeOrder, &MakePrimalDualOrder, &MakeLocalSearchOrder, &MakeAttainedOrder, &MakePilotOrder}) {
-    if (auto order = make(options)) {
-      return order;
+    auto order = make(options);
+    if (order == nullptr) {
+      continue;
     }
+    if (options.age_bound > 0 && !order->needs_sizes()) {
+      return Error(StatusCode::kInvalidArgument,
+                   fmt::format("policy key age_bound: order {} does not know sizes, which isolation is computed from; "
+                               "allowed with: scf, lcf, sebf, edf, bssi, ls",
+                               options.name));
+    }
+    return options.age_bound > 0 ? MakeAgeBound(std::move(order), options.age_bound) : std::move(order);
   }
   std::string names;
   for (const OrderInfo& info : kOrders) {

@@ -41,18 +41,21 @@ class Order {
   }
   /// How many random flows of a coflow of `width` flows must run first to learn its size; 0: none.
   virtual std::int64_t PilotCount(std::int64_t /*width*/) const { return 0; }
+  /// Whether those flows go before all other coflows, or with their own coflow, before its other flows.
+  virtual bool PilotsFirst(const ActiveTable& /*table*/, std::uint32_t /*slot*/) const { return true; }
 };
 
 /// What an order can be asked to be; each order reads the fields that concern it.
 struct OrderOptions {
   std::string name = "sebf";
   double factor = 10.0;                   ///< Growth of the queue limits (E of D-CLAS).
-  std::int64_t first_limit = 10'485'760;  ///< Bytes; the first queue's limit.
+  std::int64_t first_limit = 10'485'760;  ///< Bytes; the first queue's limit, and of pilots that go before all.
   std::int64_t queues = 10;               ///< Number of queues (K).
   std::int64_t pilots_min = 20;           ///< At least so many pilot flows.
   double pilot_share = 0.01;              ///< And this share of a coflow's flows.
-  double shrink = 0.0;                    ///< How many flows' worth the coflow's mean weighs against a receiver's own.
-  std::int64_t megabyte = 1'048'576;      ///< Assumed size of a flow nobody has seen anything of.
+  double shrink = -1;    ///< How many flows' worth the coflow's mean weighs against a receiver's own; < 0: measured.
+  double age_bound = 0;  ///< Coflows older than this x their isolation go first; 0: no such bound.
+  std::int64_t megabyte = 1'048'576;  ///< Assumed size of a flow nobody has seen anything of.
 };
 
 /// One line of `weir-sim policies`.
@@ -68,6 +71,16 @@ Result<std::unique_ptr<Order>> MakeOrder(const OrderOptions& options);
 
 /// Sorts the live slots by `key[slot]`, smallest first; ties by arrival, then id.
 void SortByKey(const ActiveTable& table, const std::vector<double>& key, std::vector<std::uint32_t>* order);
+
+/// `order` with a bound on waiting: a coflow that is older than `beta` times its time on an empty fabric is due, and
+/// those that are due go before all others, the one that has been due longest first. Needs known sizes.
+///
+/// The bound, on a fabric whose ports serve one flow at a time and never idle while a pair could be served (Matcher):
+/// let D be the time at which c is due, and S the coflows that were due before c and have not ended at D. Nothing that
+/// is not in S goes before c after D. A flow of c from s to d waits only while s or d serves S or c, so c ends by
+/// D + the most, over its flows, of what S and c have left at s and at d together. That is at most
+/// D + 2 x the largest load of a port by S and c, whatever arrives later.
+std::unique_ptr<Order> MakeAgeBound(std::unique_ptr<Order> order, double beta);
 
 // Makers of each family, for the registry.
 std::unique_ptr<Order> MakeKnownSizeOrder(const OrderOptions& options);  ///< Null: not of this family.

@@ -115,9 +115,10 @@ class PerFlowThreshold final : public Order {
   std::vector<double> keys_;
 };
 
-/// A few flows of each coflow run first; what they teach orders the rest. Every ended flow sharpens the estimate: a
-/// receiver's flows are taken to be like its ended ones, pulled towards the coflow's mean with the weight of `shrink`
-/// flows, because one ended flow says everything under an even split and little under a skewed one.
+/// A few flows of each coflow run first; what they teach orders the rest, from the first that ends. Every ended flow
+/// sharpens the estimate: a receiver's flows are taken to be like its ended ones, pulled towards the coflow's mean with
+/// the weight of `shrink` flows. One ended flow says everything about a receiver under an even split and little under a
+/// skewed one, so by default that weight is measured (see SpreadRatio).
 class PilotOrder final : public Order {
  public:
   explicit PilotOrder(const OrderOptions& o) : options_(o), once_(o.name == "philae") {}
@@ -125,9 +126,11 @@ class PilotOrder final : public Order {
   void Sort(const ActiveTable& table, std::int64_t /*now*/, std::vector<std::uint32_t>* order) override {
     keys_.resize(table.id.size());
     for (const std::uint32_t slot : table.live()) {
-      keys_[slot] = table.pilots_left[slot] > 0 ? BeforeSampling(table, slot)
-                    : once_                     ? Total(table, slot)
-                                                : Bottleneck(table, slot);
+      if (once_) {
+        keys_[slot] = table.pilots_left[slot] > 0 ? BeforeSampling(table, slot) : Total(table, slot);
+      } else {
+        keys_[slot] = table.ended_squares[slot] > 0 ? Bottleneck(table, slot) : BeforeAnyEnded(table, slot);
+      }
     }
     SortByKey(table, keys_, order);
   }
@@ -137,12 +140,27 @@ class PilotOrder final : public Order {
     const auto share = static_cast<std::int64_t>(std::ceil(options_.pilot_share * static_cast<double>(width)));
     return std::min(width, std::max(options_.pilots_min, share));
   }
+  bool PilotsFirst(const ActiveTable& table, std::uint32_t slot) const override {
+    return once_ || table.largest_seen[slot] < options_.first_limit;
+  }
 
  private:
   double BeforeSampling(const ActiveTable& table, std::uint32_t slot) const {
     const double narrowest = static_cast<double>(table.wide_side[slot]) * static_cast<double>(options_.megabyte);
     const auto attained = table.Attained(slot);
     return std::max(narrowest, static_cast<double>(*std::max_element(attained.begin(), attained.end())));
+  }
+
+  /// Every flow is taken to be as long as the longest seen so far: a coflow steps back while its first flows run long.
+  double BeforeAnyEnded(const ActiveTable& table, std::uint32_t slot) const {
+    const auto flow = static_cast<double>(std::max(options_.megabyte, table.largest_seen[slot]));
+    const auto left = table.FlowsLeft(slot);
+    const auto attained = table.Attained(slot);
+    double worst = 0;
+    for (std::size_t link = 0; link < left.size(); ++link) {
+      worst = std::max(worst, flow * static_cast<double>(left[link]) - static_cast<double>(attained[link]));
+    }
+    return worst;
   }
 
   /// Every flow ends at one receiver, so the downlink half of the row holds each ended flow once.
@@ -171,7 +189,40 @@ class PilotOrder final : public Order {
     return estimate_[slot];
   }
 
+  /// Variance of the flows of one receiver over the variance between receivers' means: how many ended flows of a
+  /// receiver the coflow's mean is worth when its next flow is guessed. One-way analysis of variance of the ended
+  /// flows, with the unequal-size correction of the method of moments (Searle, Casella, McCulloch, Variance Components,
+  /// 1992, section 3.6). Falls back to `none` where no receiver has two ended flows or only one receiver has any.
+  static double SpreadRatio(const ActiveTable& table, std::uint32_t slot, double none) {
+    const auto bytes = table.EndedBytes(slot);
+    const auto flows = table.EndedFlows(slot);
+    double sum = 0;
+    double count = 0;
+    double count_squares = 0;
+    double receivers = 0;
+    double explained = 0;
+    for (std::size_t link = table.links() / 2; link < table.links(); ++link) {
+      if (flows[link] > 0) {
+        const auto of_link = static_cast<double>(bytes[link]);
+        const auto n = static_cast<double>(flows[link]);
+        sum += of_link;
+        count += n;
+        count_squares += n * n;
+        receivers += 1;
+        explained += of_link * of_link / n;
+      }
+    }
+    if (count <= receivers || receivers < 2) {
+      return none;
+    }
+    const double within = std::max(0.0, table.ended_squares[slot] - explained) / (count - receivers);
+    const double of_means = std::max(0.0, explained - sum * sum / count) / (receivers - 1);
+    const double between = (of_means - within) * (receivers - 1) / (count - count_squares / count);
+    return between > 0 ? std::min(kOnlyTheMean, within / between) : kOnlyTheMean;
+  }
+
   double Bottleneck(const ActiveTable& table, std::uint32_t slot) const {
+    const double shrink = options_.shrink < 0 ? SpreadRatio(table, slot, 0) : options_.shrink;
     const std::size_t half = table.links() / 2;
     const auto left = table.FlowsLeft(slot);
     const auto attained = table.Attained(slot);
@@ -185,8 +236,8 @@ class PilotOrder final : public Order {
       if (left[link] == 0) {
         continue;
       }
-      const double seen = static_cast<double>(flows[link]) + options_.shrink;
-      const double size = seen > 0 ? (static_cast<double>(bytes[link]) + options_.shrink * mean) / seen : mean;
+      const double seen = static_cast<double>(flows[link]) + shrink;
+      const double size = seen > 0 ? (static_cast<double>(bytes[link]) + shrink * mean) / seen : mean;
       const double count = static_cast<double>(left[link]);
       worst = std::max(worst, size * count - static_cast<double>(attained[link] - bytes[link]));
       expected += size * count;
@@ -201,6 +252,8 @@ class PilotOrder final : public Order {
     }
     return worst;
   }
+
+  static constexpr double kOnlyTheMean = 1e9;  ///< Receivers that differ no more than their own flows do.
 
   OrderOptions options_;
   bool once_;

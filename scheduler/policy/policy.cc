@@ -9,7 +9,7 @@
 namespace weir::scheduler {
 namespace {
 
-constexpr std::string_view kKeys = "order, factor, first_limit, queues, pilots_min, pilot_share, shrink";
+constexpr std::string_view kKeys = "order, factor, first_limit, queues, pilots_min, pilot_share, shrink, age_bound";
 
 /// A number in [low, high] given for `key`.
 Result<double> Number(std::string_view key, std::string_view text, double low, double high) {
@@ -39,7 +39,8 @@ Status SetKey(std::string_view key, std::string_view text, OrderOptions* options
                           {"pilots_min", &options->pilots_min, 1, 1e6}};
   const Real reals[] = {{"factor", &options->factor, 1.01, 1e6},
                         {"pilot_share", &options->pilot_share, 0, 1},
-                        {"shrink", &options->shrink, 0, 1e9}};
+                        {"shrink", &options->shrink, -1, 1e9},
+                        {"age_bound", &options->age_bound, 0, 1e9}};
   if (key == "order") {
     options->name = text;
     return Status::Ok();

@@ -111,6 +111,7 @@ class MatchingSim {
         ++table_.ended_flows[link];
         table_.ended_bytes[link] += flow.bytes;
       }
+      table_.ended_squares[slot] += static_cast<double>(flow.bytes) * static_cast<double>(flow.bytes);
       if (flow.group == pilot_group_[slot]) {
         --table_.pilots_left[slot];
       }
@@ -284,11 +285,14 @@ class MatchingSim {
     }
     groups_.clear();
     for (const std::uint32_t slot : served_) {
-      if (table_.pilots_left[slot] > 0) {
+      if (table_.pilots_left[slot] > 0 && order_.PilotsFirst(table_, slot)) {
         groups_.push_back(pilot_group_[slot]);
       }
     }
     for (const std::uint32_t slot : served_) {
+      if (table_.pilots_left[slot] > 0 && !order_.PilotsFirst(table_, slot)) {
+        groups_.push_back(pilot_group_[slot]);
+      }
       groups_.push_back(main_group_[slot]);
     }
     if (coflows_changed || groups_ != groups_in_force_) {

@@ -84,6 +84,53 @@ TEST(Levels, HeadOwnsItsLevelsAndTheTailIsFirstComeFirstServed) {
   EXPECT_EQ(LevelOfRank(4, 3), 2);
 }
 
+/// Adds a coflow of one sender whose flows to two receivers, `first` and `second`, have ended; `left` to the second one
+/// have not.
+std::uint32_t AddSampled(const std::vector<std::int64_t>& first, const std::vector<std::int64_t>& second,
+                         std::int64_t left, ActiveTable* table) {
+  const std::uint32_t slot = table->AddSlot();
+  table->id[slot] = slot;
+  const std::size_t half = table->links() / 2;
+  for (const std::size_t receiver : {0UL, 1UL}) {
+    for (const std::int64_t bytes : receiver == 0 ? first : second) {
+      for (const std::size_t link : {receiver, half + receiver}) {  // a sender of its own for each receiver
+        table->EndedBytes(slot)[link] += bytes;
+        table->Attained(slot)[link] += bytes;
+        ++table->EndedFlows(slot)[link];
+      }
+      table->ended_squares[slot] += static_cast<double>(bytes) * static_cast<double>(bytes);
+    }
+  }
+  table->FlowsLeft(slot)[half + 1] = left;
+  return slot;
+}
+
+TEST(Pilots, ReceiversAreToldApartOnlyWhereTheirFlowsAreAlike) {
+  ActiveTable table(4);
+  const std::uint32_t reference = AddSampled({900, 900}, {900, 900}, 10, &table);
+  // Receivers that plainly differ: ten flows left to the one of the long flows, 10,000 bytes in all.
+  const std::uint32_t apart = AddSampled({10, 10}, {1000, 1000}, 10, &table);
+  // The second receiver's mean is 1000 as well, but flows differ as much within receivers: the common mean of 835
+  // holds.
+  const std::uint32_t alike = AddSampled({10, 1000}, {1000, 1000, 10, 1990}, 10, &table);
+  std::vector<std::uint32_t> order;
+  (*MakeOrder(*ParsePolicy("pilots")))->Sort(table, 0, &order);
+  EXPECT_EQ(order, (std::vector<std::uint32_t>{alike, reference, apart}));
+  (*MakeOrder(*ParsePolicy("pilots shrink=0")))->Sort(table, 0, &order);
+  EXPECT_EQ(order, (std::vector<std::uint32_t>{reference, apart, alike}));
+}
+
+TEST(Pilots, GoBeforeAllOnlyUntilOneIsKnownToBeLong) {
+  ActiveTable table(4);
+  const std::uint32_t slot = table.AddSlot();
+  const auto pilots = MakeOrder(*ParsePolicy("pilots first_limit=1000"));
+  table.largest_seen[slot] = 999;
+  EXPECT_TRUE((*pilots)->PilotsFirst(table, slot));
+  table.largest_seen[slot] = 1000;
+  EXPECT_FALSE((*pilots)->PilotsFirst(table, slot));
+  EXPECT_TRUE((*MakeOrder(*ParsePolicy("philae first_limit=1000")))->PilotsFirst(table, slot));
+}
+
 TEST(Policy, KeysAreReadAndWrongOnesAreNamed) {
   const auto policy = ParsePolicy("order=dclas factor=2 queues=20");
   ASSERT_TRUE(policy) << policy.error().message();
