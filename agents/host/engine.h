@@ -94,6 +94,9 @@ class AgentEngine {
   static constexpr Nanoseconds kHandOver = 700 * kMicrosecond;
   /// Longer pauses are worth giving the turn away; for shorter ones the change-over and back costs more than it gives.
   static constexpr Nanoseconds kLingerGapMax = 10 * kMillisecond;
+  /// How much longer than twice the usual pause a lane waits for the next message; and one of the first level.
+  static constexpr Nanoseconds kLinger = kMillisecond;
+  static constexpr Nanoseconds kLingerFirstLevel = 5 * kMillisecond;
   static constexpr Nanoseconds kDefaultTtl = 2 * kSecond;
   static constexpr Nanoseconds kHoldsOutliveConnection = 300 * kMillisecond;
   /// A pacing rate below this leaves a process unable to make progress should we vanish: 64 KiB in 0.1 s.
@@ -190,6 +193,7 @@ class AgentEngine {
   void GoIdle(Nanoseconds now, Lane& lane);
   void SetBusy(Nanoseconds now, Lane& lane, bool busy);
   void SetActive(Nanoseconds now, Lane& lane, bool active);
+  static bool GoesFirst(const Lane& lane);
   bool LingersUntil(Nanoseconds now, const Lane& lane, Nanoseconds* until) const;
   void UpdateHeld(Nanoseconds now, Lane& lane);
   Nanoseconds NextMeasure(Nanoseconds now, const Lane& lane, const QueueSample& queue) const;

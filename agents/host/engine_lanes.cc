@@ -76,8 +76,7 @@ void AgentEngine::OnQueueMeasured(Nanoseconds now, LaneRef ref, const QueueSampl
   const double in_flight = lane->rate * ToSeconds(queue.min_rtt);
   // The next one needs a moment to begin: it is called that much before the queue is empty. But nothing may get in the
   // way of the first level.
-  const bool first_level = lane->directed && lane->level == 0;
-  const double last_moment = first_level ? 0 : lane->rate * ToSeconds(kHandOver);
+  const double last_moment = GoesFirst(*lane) ? 0 : lane->rate * ToSeconds(kHandOver);
   const auto queued = static_cast<double>(queue.queued);
   const bool left = queued <= last_moment || (queue.unsent == 0 && queued <= in_flight);
   if (!queue.reachable || !left) {
@@ -126,11 +125,16 @@ void AgentEngine::Drained(Nanoseconds now, Lane& lane) {
   }
 }
 
+/// Whether the coordinator wants nothing to get in the lane's way, whatever that costs others.
+bool AgentEngine::GoesFirst(const Lane& lane) {
+  return lane.directed && lane.level == 0;
+}
+
 bool AgentEngine::LingersUntil(Nanoseconds now, const Lane& lane, Nanoseconds* until) const {
   const Process& process = processes_.at(lane.ref.process);
   const auto gap = process.learner.ExpectedGap();
   if (process.lanes_busy > 0 || !gap || *gap > kLingerGapMax) return false;
-  *until = now + 2 * *gap + kMillisecond;
+  *until = now + 2 * *gap + (GoesFirst(lane) ? kLingerFirstLevel : kLinger);
   return true;
 }
 

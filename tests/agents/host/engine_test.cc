@@ -347,6 +347,20 @@ TEST_F(Linger, PauseThatLastsTooLongEndsIt) {
   EXPECT_FALSE(Demands().back().active());
 }
 
+TEST_F(Linger, FirstLevelIsWaitedForLonger) {
+  Connect();
+  const LaneRef ref = Lane();
+  Train(ref, 8);
+  wire::CoordinatorMessage first = Directive(At(ref).id.value, wire::GATE_GO, 0);
+  first.mutable_schedule()->mutable_directives(0)->set_level(0);
+  Say(first);
+  now_ += kSecond;
+  engine_.OnMessageBegun(now_, ref, now_, 100'000);
+  Send(ref);
+  ASSERT_EQ(At(ref).phase, Phase::kLingering);
+  EXPECT_GE(At(ref).check_at, now_ + AgentEngine::kLingerFirstLevel);
+}
+
 TEST_F(Linger, EachIterationIsToldOnce) {
   Connect();
   const LaneRef ref = Lane();
