@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <tuple>
 
 #include "scheduler/order/order.h"
 
@@ -36,25 +35,6 @@ class KeyOrder final : public Order {
   std::vector<double> keys_;
 };
 
-/// Deadline coflows by deadline; the others behind them, smallest bottleneck first.
-class EarliestDeadline final : public Order {
- public:
-  void Sort(const ActiveTable& table, std::int64_t /*now*/, std::vector<std::uint32_t>* order) override {
-    keys_.resize(table.id.size());
-    for (const std::uint32_t slot : table.live()) {
-      keys_[slot] = Bottleneck(table, slot);
-    }
-    order->assign(table.live().begin(), table.live().end());
-    std::sort(order->begin(), order->end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::tie(table.deadline[a], keys_[a], table.arrival[a], table.id[a]) <
-             std::tie(table.deadline[b], keys_[b], table.arrival[b], table.id[b]);
-    });
-  }
-
- private:
-  std::vector<double> keys_;
-};
-
 template <typename Key>
 std::unique_ptr<Order> ByKey(Key key, bool needs_sizes = true) {
   return std::make_unique<KeyOrder<Key>>(key, needs_sizes);
@@ -77,9 +57,6 @@ std::unique_ptr<Order> MakeKnownSizeOrder(const OrderOptions& options) {
   }
   if (options.name == "sebf") {
     return ByKey([](const ActiveTable& t, std::uint32_t s) { return Bottleneck(t, s); });
-  }
-  if (options.name == "edf") {
-    return std::make_unique<EarliestDeadline>();
   }
   return nullptr;
 }

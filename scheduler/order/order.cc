@@ -14,7 +14,8 @@ constexpr std::array kOrders = {
     OrderInfo{"ncf", "fewest flows on the narrow side first", "Varys, SIGCOMM 2014 (baseline)"},
     OrderInfo{"lcf", "shortest longest flow first", "Varys, SIGCOMM 2014 (baseline)"},
     OrderInfo{"sebf", "smallest bottleneck of the bytes left first", "Varys, SIGCOMM 2014"},
-    OrderInfo{"edf", "earliest deadline first, then sebf", "Varys, SIGCOMM 2014"},
+    OrderInfo{"edf", "earliest deadline first, then sebf; admission=on: only admitted ones, which are met",
+              "Varys, SIGCOMM 2014"},
     OrderInfo{"bssi", "primal-dual order on the bytes left", "Sincronia, SIGCOMM 2018"},
     OrderInfo{"ls", "local search over orders, ports taken as independent, from sebf and bssi", "Weir"},
     OrderInfo{"dclas", "queues by bytes sent, first come inside", "Aalo, SIGCOMM 2015"},
@@ -30,8 +31,8 @@ std::span<const OrderInfo> Orders() {
 }
 
 Result<std::unique_ptr<Order>> MakeOrder(const OrderOptions& options) {
-  for (auto* make :
-       {&MakeKnownSizeOrder, &MakePrimalDualOrder, &MakeLocalSearchOrder, &MakeAttainedOrder, &MakePilotOrder}) {
+  for (auto* make : {&MakeKnownSizeOrder, &MakeDeadlineOrder, &MakePrimalDualOrder, &MakeLocalSearchOrder,
+                     &MakeAttainedOrder, &MakePilotOrder}) {
     auto order = make(options);
     if (order == nullptr) {
       continue;
@@ -41,6 +42,10 @@ Result<std::unique_ptr<Order>> MakeOrder(const OrderOptions& options) {
                    fmt::format("policy key age_bound: order {} does not know sizes, which isolation is computed from; "
                                "allowed with: scf, lcf, sebf, edf, bssi, ls",
                                options.name));
+    }
+    if (options.admission && (options.name != "edf" || options.age_bound > 0)) {
+      return Error(StatusCode::kInvalidArgument,
+                   "policy key admission: allowed with order=edf and without age_bound, which would break promises");
     }
     return options.age_bound > 0 ? MakeAgeBound(std::move(order), options.age_bound) : std::move(order);
   }

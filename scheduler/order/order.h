@@ -39,6 +39,8 @@ class Order {
                                   std::span<const std::int64_t> /*rate*/) const {
     return kNever;
   }
+  /// Whether the live coflow in `slot` was promised to end by its deadline.
+  virtual bool Admitted(std::uint32_t /*slot*/) const { return false; }
   /// How many random flows of a coflow of `width` flows must run first to learn its size; 0: none.
   virtual std::int64_t PilotCount(std::int64_t /*width*/) const { return 0; }
   /// Whether those flows go before all other coflows, or with their own coflow, before its other flows.
@@ -53,8 +55,9 @@ struct OrderOptions {
   std::int64_t queues = 10;               ///< Number of queues (K).
   std::int64_t pilots_min = 20;           ///< At least so many pilot flows.
   double pilot_share = 0.01;              ///< And this share of a coflow's flows.
-  double shrink = -1;    ///< How many flows' worth the coflow's mean weighs against a receiver's own; < 0: measured.
-  double age_bound = 0;  ///< Coflows older than this x their isolation go first; 0: no such bound.
+  double shrink = -1;      ///< How many flows' worth the coflow's mean weighs against a receiver's own; < 0: measured.
+  double age_bound = 0;    ///< Coflows older than this x their isolation go first; 0: no such bound.
+  bool admission = false;  ///< Of `edf`: deadlines are promised to admitted coflows only, and kept.
   std::int64_t megabyte = 1'048'576;  ///< Assumed size of a flow nobody has seen anything of.
 };
 
@@ -84,6 +87,7 @@ std::unique_ptr<Order> MakeAgeBound(std::unique_ptr<Order> order, double beta);
 
 // Makers of each family, for the registry.
 std::unique_ptr<Order> MakeKnownSizeOrder(const OrderOptions& options);  ///< Null: not of this family.
+std::unique_ptr<Order> MakeDeadlineOrder(const OrderOptions& options);
 std::unique_ptr<Order> MakePrimalDualOrder(const OrderOptions& options);
 std::unique_ptr<Order> MakeLocalSearchOrder(const OrderOptions& options);
 std::unique_ptr<Order> MakeAttainedOrder(const OrderOptions& options);

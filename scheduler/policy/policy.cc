@@ -9,7 +9,8 @@
 namespace weir::scheduler {
 namespace {
 
-constexpr std::string_view kKeys = "order, factor, first_limit, queues, pilots_min, pilot_share, shrink, age_bound";
+constexpr std::string_view kKeys =
+    "order, factor, first_limit, queues, pilots_min, pilot_share, shrink, age_bound, admission";
 
 /// A number in [low, high] given for `key`.
 Result<double> Number(std::string_view key, std::string_view text, double low, double high) {
@@ -44,6 +45,13 @@ Status SetKey(std::string_view key, std::string_view text, OrderOptions* options
   if (key == "order") {
     options->name = text;
     return Status::Ok();
+  }
+  if (key == "admission") {
+    options->admission = text == "on";
+    return text == "on" || text == "off"
+               ? Status::Ok()
+               : Status(StatusCode::kInvalidArgument,
+                        fmt::format("policy key admission: found \"{}\", allowed: on, off", text));
   }
   for (const Whole& whole : wholes) {
     if (whole.key == key) {

@@ -10,8 +10,8 @@
 namespace weir::scheduler {
 
 /// Reads a policy as people write it: the name of an order, or `order=dclas factor=2 queues=20`. Keys: order, factor,
-/// first_limit (bytes), queues, pilots_min, pilot_share, shrink, age_bound. InvalidArgument names the word that is
-/// wrong and what is allowed.
+/// first_limit (bytes), queues, pilots_min, pilot_share, shrink, age_bound, admission. InvalidArgument names the word
+/// that is wrong and what is allowed.
 Result<OrderOptions> ParsePolicy(std::string_view text);
 
 }  // namespace weir::scheduler

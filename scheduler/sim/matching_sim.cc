@@ -129,6 +129,7 @@ class MatchingSim {
   void EndCoflow(std::uint32_t slot) {
     const std::size_t coflow = coflow_of_slot_[slot];
     outcome_.coflows[coflow].end = now_;
+    outcome_.coflows[coflow].admitted = order_.Admitted(slot);
     matcher_.RemoveGroup(main_group_[slot]);
     if (pilot_group_[slot] != kNoGroup) {
       matcher_.RemoveGroup(pilot_group_[slot]);
@@ -171,7 +172,8 @@ class MatchingSim {
                                .arrival = now_,
                                .end = 0,
                                .isolation = static_cast<std::int64_t>(table_.isolation[slot]),
-                               .deadline = deadline};
+                               .deadline = deadline,
+                               .admitted = false};
   }
 
   void FillRow(std::uint32_t slot, const traces::TraceCoflow& coflow) {

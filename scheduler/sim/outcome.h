@@ -12,6 +12,7 @@ struct CoflowOutcome {
   std::int64_t end = 0;
   std::int64_t isolation = 0;  ///< Its time on an empty fabric.
   std::int64_t deadline = 0;   ///< Relative; 0: none.
+  bool admitted = false;       ///< The order promised that it ends by its deadline.
 
   std::int64_t cct() const { return end - arrival; }
 };

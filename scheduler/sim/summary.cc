@@ -25,11 +25,16 @@ Summary Summarise(const SimOutcome& outcome, std::uint32_t ports, const TimeScal
   std::vector<double> ccts;
   std::vector<double> slowdowns;
   std::vector<double> isolations;
+  Summary s;
   double progress = 0;
   double progress_squared = 0;
   for (const CoflowOutcome& coflow : outcome.coflows) {
     ccts.push_back(static_cast<double>(coflow.cct()) / scale.ticks_per_ms);
     isolations.push_back(static_cast<double>(coflow.isolation) / scale.ticks_per_ms);
+    s.deadlines += coflow.deadline > 0 ? 1U : 0U;
+    s.admitted += coflow.admitted ? 1U : 0U;
+    s.admitted_late += coflow.admitted && coflow.cct() > coflow.deadline ? 1U : 0U;
+    s.met += coflow.deadline > 0 && coflow.cct() <= coflow.deadline ? 1U : 0U;
     const double slowdown =
         static_cast<double>(coflow.cct()) / static_cast<double>(std::max<std::int64_t>(1, coflow.isolation));
     slowdowns.push_back(slowdown);
@@ -38,7 +43,6 @@ Summary Summarise(const SimOutcome& outcome, std::uint32_t ports, const TimeScal
   }
   std::sort(ccts.begin(), ccts.end());
   std::sort(slowdowns.begin(), slowdowns.end());
-  Summary s;
   s.mean = Mean(ccts);
   s.p50 = Quantile(ccts, 0.5);
   s.p95 = Quantile(ccts, 0.95);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,7 +18,9 @@ struct Summary {
   double makespan = 0;
   double isolation_bound = 0;  ///< Mean time on an empty fabric: no schedule has a smaller mean.
   double utilisation = 0;      ///< Bytes moved / (ports x makespan).
-  double jain = 0;             ///< Jain's index over 1 / slowdown.
+  std::uint64_t deadlines = 0, admitted = 0, met = 0;  ///< Coflows with a deadline, with a promised one, in time.
+  std::uint64_t admitted_late = 0;                     ///< Broken promises.
+  double jain = 0;                                     ///< Jain's index over 1 / slowdown.
 };
 
 Summary Summarise(const SimOutcome& outcome, std::uint32_t ports, const TimeScale& scale);

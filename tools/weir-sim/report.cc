@@ -37,13 +37,14 @@ void PrintJson(std::span<const PolicyRun> runs, const scheduler::TimeScale& scal
     *out << fmt::format(
         "{}\n{{\"policy\":{},\"cct\":{{\"mean\":{:.3f},\"p50\":{:.3f},\"p95\":{:.3f},\"p99\":{:.3f},\"max\":{:.3f}}},"
         "\"slowdown\":{{\"mean\":{:.4f},\"p95\":{:.4f}}},\"makespan\":{:.3f},\"bound\":{:.3f},\"utilisation\":{:.4f},"
-        "\"jain\":{:.4f},"
-        "\"wall_seconds\":{:.4f},\"events\":{},\"rate_changes\":{},\"decisions\":{},\"decision_us\":{{\"mean\":{:.2f},"
+        "\"jain\":{:.4f},\"deadlines\":{{\"set\":{},\"admitted\":{},\"admitted_late\":{},\"met\":{}}},"
+        "\"wall_seconds\":{:.4f},\"events\":{},\"rate_changes\":{},\"active_max\":{},\"decisions\":{},\"decision_us\":{"
+        "{\"mean\":{:.2f},"
         "\"max\":{:.2f}}}}}",
         i == 0 ? "" : ",", Quoted(run.policy), s.mean, s.p50, s.p95, s.p99, s.max, s.slowdown_mean, s.slowdown_p95,
-        s.makespan, s.isolation_bound, s.utilisation, s.jain, run.wall_seconds, run.outcome.events,
-        run.outcome.rate_changes, run.outcome.decisions, DecisionMeanMicroseconds(run),
-        static_cast<double>(run.outcome.decision_ns_max) / 1e3);
+        s.makespan, s.isolation_bound, s.utilisation, s.jain, s.deadlines, s.admitted, s.admitted_late, s.met,
+        run.wall_seconds, run.outcome.events, run.outcome.rate_changes, run.outcome.active_max, run.outcome.decisions,
+        DecisionMeanMicroseconds(run), static_cast<double>(run.outcome.decision_ns_max) / 1e3);
   }
   *out << "\n]}\n";
 }
@@ -76,6 +77,12 @@ void PrintTable(std::span<const PolicyRun> runs, const scheduler::TimeScale& sca
         "{:>11.0f}\n",
         run.policy, width, s.mean, s.p50, s.p95, s.p99, s.max, s.slowdown_mean, DistanceToBound(s), s.utilisation,
         s.jain, run.wall_seconds, per_second);
+  }
+  for (const PolicyRun& run : runs) {
+    if (run.summary.deadlines > 0) {
+      *out << fmt::format("{}: {} deadlines, {} admitted, {} of these late; {} met\n", run.policy,
+                          run.summary.deadlines, run.summary.admitted, run.summary.admitted_late, run.summary.met);
+    }
   }
   if (!runs.empty()) {
     const Summary& s = runs.front().summary;
