@@ -53,6 +53,7 @@ TEST(Allocation, TheCounterCounts) {
 TEST(Allocation, APieceThroughTheLaneNeedsNone) {
   ManualClock clock;
   std::vector<ScriptedDirectives::Step> steps;
+  steps.reserve(100);
   for (int i = 0; i < 100; ++i) {
     steps.push_back({i * kMillisecond, LaneDirective{static_cast<std::uint8_t>(i % 8), i * 1e6, {}, 0}});
   }

@@ -68,7 +68,7 @@ Result<std::string> Rendezvous::Receive() {
   while (true) {
     const std::size_t end = read_.find('\n');
     if (end != std::string::npos) {
-      const std::string line = read_.substr(0, end);
+      std::string line = read_.substr(0, end);
       read_.erase(0, end + 1);
       return line;
     }

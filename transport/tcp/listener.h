@@ -22,7 +22,7 @@ namespace weir::transport::tcp {
 class TcpListener final : public Listener {
  public:
   static constexpr std::size_t kPendingMax = 64;
-  static constexpr Nanoseconds kGreetWithin = 5 * kSecond;
+  static constexpr Nanoseconds kGreetWithin = 20 * kSecond;  ///< Enough for a SYN that is lost four times.
 
   static Result<std::unique_ptr<TcpListener>> Start(const TcpOptions& options, const Interface& device,
                                                     std::uint32_t slots, const Clock* clock);

@@ -33,7 +33,7 @@ struct TcpOptions {
   /// A link over which nothing came back for so long is dead. A peer that is slow or frozen is not: its kernel answers.
   Nanoseconds dead_after = 10 * kSecond;
   /// How long Connector::Poll goes on.
-  Nanoseconds connect_within = 20 * kSecond;
+  Nanoseconds connect_within = 60 * kSecond;
   /// Bind outgoing connections to the device's address, so that several cards are used side by side.
   bool bind_source = true;
 };

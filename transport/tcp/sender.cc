@@ -24,6 +24,10 @@ TcpSender::TcpSender(Made made)
   if (slots_ > 1) posted_.resize(kMaxRequests);
 }
 
+TcpSender::~TcpSender() {
+  if (lane_ != nullptr) lane_->Idle();
+}
+
 Result<MemoryId> TcpSender::Register(void* data, Bytes size, MemoryKind kind) {
   return memory_.Register(data, size, kind);
 }

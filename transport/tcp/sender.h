@@ -35,6 +35,7 @@ class TcpSender final : public Sender {
   };
 
   explicit TcpSender(Made made);
+  ~TcpSender() override;
 
   Result<MemoryId> Register(void* data, Bytes size, MemoryKind kind) override;
   Status Deregister(MemoryId memory) override;

@@ -259,6 +259,7 @@ TEST_P(Conformance, AReceiveOfSeveralSlotsTakesEachMessageIntoTheSlotOfItsTag) {
   Request* receives[2] = {};
   for (std::size_t group = 0; group < 2; ++group) {
     std::vector<Slot> slots;
+    slots.reserve(3);
     for (std::size_t i = 0; i < 3; ++i) {
       slots.push_back({rooms[group * 3 + i].data(), 400'000, static_cast<std::int32_t>(i), {}});
     }

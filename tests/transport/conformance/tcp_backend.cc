@@ -22,7 +22,7 @@ class TcpBackend final : public Backend {
   std::unique_ptr<Transport> right_;
 };
 
-BackendKind Kind(const char* name, TcpOptions options) {
+BackendKind Kind(const char* name, const TcpOptions& options) {
   return {name, [options](std::uint32_t requests) { return std::make_unique<TcpBackend>(options, requests); },
           96u << 20};
 }

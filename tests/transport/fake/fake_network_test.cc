@@ -106,6 +106,7 @@ TEST(FakeNetwork, OneSeedIsOneHistory) {
     options.delay_max = kMillisecond;
     FakeNetwork network(options, &clock);
     std::vector<Nanoseconds> times;
+    times.reserve(20);
     for (int i = 0; i < 20; ++i) times.push_back(network.ArrivesAt());
     return times;
   };

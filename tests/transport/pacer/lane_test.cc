@@ -111,6 +111,7 @@ TEST(LaneRate, HundredChangesASecondKeepTheirMean) {
   ManualClock clock;
   Pacer pacer;
   std::vector<ScriptedDirectives::Step> steps;
+  steps.reserve(200);
   for (int i = 0; i < 200; ++i) steps.push_back({i * 10 * kMillisecond, Capped(i % 2 == 0 ? 4e8 : 1e8)});
   ScriptedDirectives source(&clock, steps);
   Lane lane(&pacer, &source);
