@@ -82,7 +82,9 @@ TEST(TcpGreeting, StreamsOutOfRangeAreRefused) {
 }
 
 TEST(TcpGreeting, AnAnswerOutOfRangeIsRefused) {
-  EXPECT_FALSE(DecodeWelcome(EncodeWelcome({static_cast<Verdict>(5), 1, {}, "x"})).has_value());
+  auto unknown = EncodeWelcome({Verdict::kMalformed, 1, {}, "x"});
+  unknown[8] = std::byte{5};
+  EXPECT_FALSE(DecodeWelcome(unknown).has_value());
   EXPECT_FALSE(DecodeWelcome(EncodeWelcome({Verdict::kWelcome, 0, {}, "x"})).has_value());
   EXPECT_FALSE(DecodeWelcome(EncodeWelcome({Verdict::kWelcome, kMaxSlots + 1, {}, "x"})).has_value());
   auto other = EncodeWelcome({Verdict::kWelcome, 1, {}, "host-z/1"});
