@@ -4,7 +4,8 @@
 
 namespace weir::scheduler {
 
-ActiveTable::ActiveTable(std::uint32_t links) : time_per_byte(links, 1.0), links_(links) {}
+ActiveTable::ActiveTable(std::uint32_t links, std::uint32_t ports)
+    : time_per_byte(links, 1.0), links_(links), ports_(ports) {}
 
 std::uint32_t ActiveTable::AddSlot() {
   if (spare_.empty()) {

@@ -7,20 +7,23 @@
 namespace weir::scheduler {
 
 /// The coflows that are running now, as the orders see them: dense rows ("slots"), one array per property. A slot is
-/// used again after its coflow left. Links are the fabric's directed links; on a big switch of P ports, link p is the
-/// uplink of port p and link P + p its downlink. Pure data, no invariants of its own beyond the sizes; the engine that
-/// owns it keeps it true.
+/// used again after its coflow left. Links are the fabric's directed links: of P ports, link p is the uplink of port p,
+/// link P + p its downlink, and the rest are inner links. Pure data, no invariants of its own beyond the sizes; the
+/// engine that owns it keeps it true.
 ///
 /// The first block is what a scheduler with known sizes may read, the second what can be observed without them.
 class ActiveTable {
  public:
-  explicit ActiveTable(std::uint32_t links);
+  /// `links` >= 2 x `ports`.
+  ActiveTable(std::uint32_t links, std::uint32_t ports);
+  explicit ActiveTable(std::uint32_t links) : ActiveTable(links, links / 2) {}
 
   /// A cleared row for a new coflow.
   std::uint32_t AddSlot();
   void FreeSlot(std::uint32_t slot);
 
   std::uint32_t links() const { return links_; }
+  std::uint32_t ports() const { return ports_; }
   std::span<const std::uint32_t> live() const { return live_; }
 
   std::span<std::int64_t> Load(std::uint32_t slot) { return Row(&load, slot); }
@@ -70,6 +73,7 @@ class ActiveTable {
   }
 
   std::uint32_t links_;
+  std::uint32_t ports_;
   std::vector<std::uint32_t> live_;
   std::vector<std::uint32_t> spare_;
 };

@@ -37,8 +37,13 @@ class AgeBound final : public Order {
   }
 
   Refresh refresh() const override { return order_->refresh(); }
-  std::int64_t NextChange(const ActiveTable& table, std::int64_t now,
-                          std::span<const std::int64_t> rate) const override {
+  bool changes_by_progress() const override { return order_->changes_by_progress(); }
+  bool reads_largest_flow() const override { return order_->reads_largest_flow(); }
+  std::int64_t queue_count() const override { return order_->queue_count(); }
+  void Queues(const ActiveTable& table, std::vector<std::uint32_t>* queue) const override {
+    order_->Queues(table, queue);
+  }
+  std::int64_t NextChange(const ActiveTable& table, std::int64_t now, std::span<const double> rate) const override {
     std::int64_t next = order_->NextChange(table, now, rate);
     for (const std::uint32_t slot : table.live()) {
       const std::int64_t due = Due(table, slot);

@@ -36,11 +36,20 @@ class Order {
   /// The earliest time at which the order may change by progress alone; `rate[slot]` is the bytes per unit of time each
   /// coflow moves now. kNever: not before the next event.
   virtual std::int64_t NextChange(const ActiveTable& /*table*/, std::int64_t /*now*/,
-                                  std::span<const std::int64_t> /*rate*/) const {
+                                  std::span<const double> /*rate*/) const {
     return kNever;
   }
   /// Whether the live coflow in `slot` was promised to end by its deadline.
   virtual bool Admitted(std::uint32_t /*slot*/) const { return false; }
+  /// True if NextChange() may say something: then the table must be kept up to date with every event.
+  virtual bool changes_by_progress() const { return false; }
+  /// True if the order reads ActiveTable::largest_seen, which costs a simulator a look at every flow.
+  virtual bool reads_largest_flow() const { return false; }
+  /// The queue each live slot is in, for rates that depend on it; 0 everywhere when the order has no queues.
+  virtual void Queues(const ActiveTable& table, std::vector<std::uint32_t>* queue) const {
+    queue->assign(table.id.size(), 0);
+  }
+  virtual std::int64_t queue_count() const { return 1; }
   /// How many random flows of a coflow of `width` flows must run first to learn its size; 0: none.
   virtual std::int64_t PilotCount(std::int64_t /*width*/) const { return 0; }
   /// Whether those flows go before all other coflows, or with their own coflow, before its other flows.

@@ -16,6 +16,7 @@ class QueueLimits {
       limit *= factor;
     }
   }
+  std::int64_t count() const { return static_cast<std::int64_t>(limits_.size()) + 1; }
   std::size_t Queue(double value) const {
     return static_cast<std::size_t>(std::lower_bound(limits_.begin(), limits_.end(), value) - limits_.begin());
   }
@@ -29,12 +30,15 @@ class QueueLimits {
   std::vector<double> limits_;
 };
 
+constexpr double kTicksMax = 1e18;  ///< Beyond it nothing happens any more.
+
 /// When a coflow that moves `rate` passes `distance` bytes more: the first whole time strictly beyond.
-std::int64_t CrossingTime(std::int64_t now, double distance, std::int64_t rate) {
-  if (rate <= 0 || !std::isfinite(distance)) {
+std::int64_t CrossingTime(std::int64_t now, double distance, double rate) {
+  const double time = std::max(0.0, distance) / rate;
+  if (!(rate > 0) || !(time < kTicksMax)) {
     return kNever;
   }
-  return now + static_cast<std::int64_t>(std::floor(std::max(0.0, distance) / static_cast<double>(rate))) + 1;
+  return now + static_cast<std::int64_t>(std::floor(time)) + 1;
 }
 
 /// Attained service over all hosts picks the queue; inside, first come first served.
@@ -50,8 +54,15 @@ class AttainedService final : public Order {
     SortByKey(table, keys_, order);
   }
   bool needs_sizes() const override { return false; }
-  std::int64_t NextChange(const ActiveTable& table, std::int64_t now,
-                          std::span<const std::int64_t> rate) const override {
+  bool changes_by_progress() const override { return true; }
+  std::int64_t queue_count() const override { return limits_.count(); }
+  void Queues(const ActiveTable& table, std::vector<std::uint32_t>* queue) const override {
+    queue->assign(table.id.size(), 0);
+    for (const std::uint32_t slot : table.live()) {
+      (*queue)[slot] = static_cast<std::uint32_t>(limits_.Queue(static_cast<double>(table.bytes_sent[slot])));
+    }
+  }
+  std::int64_t NextChange(const ActiveTable& table, std::int64_t now, std::span<const double> rate) const override {
     std::int64_t next = kNever;
     for (const std::uint32_t slot : table.live()) {
       const auto sent = static_cast<double>(table.bytes_sent[slot]);
@@ -84,14 +95,22 @@ class PerFlowThreshold final : public Order {
     SortByKey(table, keys_, order);
   }
   bool needs_sizes() const override { return false; }
+  bool reads_largest_flow() const override { return true; }
   Refresh refresh() const override { return Refresh::kFlowEnds; }
-  std::int64_t NextChange(const ActiveTable& table, std::int64_t now,
-                          std::span<const std::int64_t> rate) const override {
+  bool changes_by_progress() const override { return true; }
+  std::int64_t queue_count() const override { return limits_.count(); }
+  void Queues(const ActiveTable& table, std::vector<std::uint32_t>* queue) const override {
+    queue->assign(table.id.size(), 0);
+    for (const std::uint32_t slot : table.live()) {
+      (*queue)[slot] = static_cast<std::uint32_t>(limits_.Queue(Metric(table, slot)));
+    }
+  }
+  std::int64_t NextChange(const ActiveTable& table, std::int64_t now, std::span<const double> rate) const override {
     std::int64_t next = kNever;
     for (const std::uint32_t slot : table.live()) {
       const double metric = Metric(table, slot);
       const double flow_bytes = (limits_.Limit(metric) - metric) / static_cast<double>(table.width[slot]);
-      next = std::min(next, CrossingTime(now, flow_bytes, std::min<std::int64_t>(rate[slot], 1)));
+      next = std::min(next, CrossingTime(now, flow_bytes, std::min(rate[slot], 1.0)));
     }
     return next;
   }
@@ -169,7 +188,7 @@ class PilotOrder final : public Order {
     const auto flows = table.EndedFlows(slot);
     double sum = 0;
     double count = 0;
-    for (std::size_t link = table.links() / 2; link < table.links(); ++link) {
+    for (std::size_t link = table.ports(); link < 2 * table.ports(); ++link) {
       sum += static_cast<double>(bytes[link]);
       count += static_cast<double>(flows[link]);
     }
@@ -201,7 +220,7 @@ class PilotOrder final : public Order {
     double count_squares = 0;
     double receivers = 0;
     double explained = 0;
-    for (std::size_t link = table.links() / 2; link < table.links(); ++link) {
+    for (std::size_t link = table.ports(); link < 2 * table.ports(); ++link) {
       if (flows[link] > 0) {
         const auto of_link = static_cast<double>(bytes[link]);
         const auto n = static_cast<double>(flows[link]);
@@ -223,7 +242,7 @@ class PilotOrder final : public Order {
 
   double Bottleneck(const ActiveTable& table, std::uint32_t slot) const {
     const double shrink = options_.shrink < 0 ? SpreadRatio(table, slot, 0) : options_.shrink;
-    const std::size_t half = table.links() / 2;
+    const std::size_t half = table.ports();
     const auto left = table.FlowsLeft(slot);
     const auto attained = table.Attained(slot);
     const auto bytes = table.EndedBytes(slot);

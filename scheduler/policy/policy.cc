@@ -10,7 +10,8 @@ namespace weir::scheduler {
 namespace {
 
 constexpr std::string_view kKeys =
-    "order, factor, first_limit, queues, pilots_min, pilot_share, shrink, age_bound, admission";
+    "order, factor, first_limit, queues, pilots_min, pilot_share, shrink, age_bound, admission, rate, "
+    "backfill";
 
 /// A number in [low, high] given for `key`.
 Result<double> Number(std::string_view key, std::string_view text, double low, double high) {
@@ -24,7 +25,20 @@ Result<double> Number(std::string_view key, std::string_view text, double low, d
   return value;
 }
 
-Status SetKey(std::string_view key, std::string_view text, OrderOptions* options) {
+Status SetRateKey(std::string_view key, std::string_view text, RateOptions* options) {
+  if (key == "rate") {
+    options->name = text;
+    return Status::Ok();
+  }
+  if (text != "on" && text != "off") {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("policy key {}: found \"{}\", allowed: on, off", key, text));
+  }
+  options->backfill = text == "on";
+  return Status::Ok();
+}
+
+Status SetOrderKey(std::string_view key, std::string_view text, OrderOptions* options) {
   struct Whole {
     std::string_view key;
     std::int64_t* value;
@@ -72,8 +86,8 @@ Status SetKey(std::string_view key, std::string_view text, OrderOptions* options
 
 }  // namespace
 
-Result<OrderOptions> ParsePolicy(std::string_view text) {
-  OrderOptions options;
+Result<PolicyOptions> ParsePolicy(std::string_view text) {
+  PolicyOptions options;
   std::size_t at = 0;
   bool any = false;
   while ((at = text.find_first_not_of(' ', at)) != std::string_view::npos) {
@@ -81,8 +95,10 @@ Result<OrderOptions> ParsePolicy(std::string_view text) {
     const std::string_view word = text.substr(at, end - at);
     const std::size_t equals = word.find('=');
     const bool bare = equals == std::string_view::npos;
-    if (Status status =
-            SetKey(bare ? "order" : word.substr(0, equals), bare ? word : word.substr(equals + 1), &options);
+    const std::string_view key = bare ? "order" : word.substr(0, equals);
+    const std::string_view value = bare ? word : word.substr(equals + 1);
+    if (Status status = key == "rate" || key == "backfill" ? SetRateKey(key, value, &options.rate)
+                                                           : SetOrderKey(key, value, &options.order);
         !status.ok()) {
       return tl::unexpected(std::move(status));
     }
@@ -92,8 +108,17 @@ Result<OrderOptions> ParsePolicy(std::string_view text) {
   if (!any) {
     return Error(StatusCode::kInvalidArgument, "the policy is empty; \"weir-sim policies\" lists the names");
   }
-  if (const auto order = MakeOrder(options); !order) {
+  if (const auto order = MakeOrder(options.order); !order) {
     return tl::unexpected(order.error());
+  }
+  if (const auto rate = MakeRate(options.rate); !rate) {
+    return tl::unexpected(rate.error());
+  }
+  if (options.order.admission && options.rate.name != kMatching) {
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("policy key rate: found \"{}\" with admission=on, which can keep its promises only with "
+                             "rate=matching",
+                             options.rate.name));
   }
   return options;
 }

@@ -6,12 +6,19 @@
 
 #include "coflow/status.h"
 #include "scheduler/order/order.h"
+#include "scheduler/rate/allocator.h"
 
 namespace weir::scheduler {
 
-/// Reads a policy as people write it: the name of an order, or `order=dclas factor=2 queues=20`. Keys: order, factor,
-/// first_limit (bytes), queues, pilots_min, pilot_share, shrink, age_bound, admission. InvalidArgument names the word
-/// that is wrong and what is allowed.
-Result<OrderOptions> ParsePolicy(std::string_view text);
+/// Who goes first, and how fast.
+struct PolicyOptions {
+  OrderOptions order;
+  RateOptions rate;
+};
+
+/// Reads a policy as people write it: the name of an order, or `order=sebf rate=madd backfill=on`. Keys: order, factor,
+/// first_limit (bytes), queues, pilots_min, pilot_share, shrink, age_bound, admission, rate, backfill (on, off).
+/// InvalidArgument names the word that is wrong and what is allowed.
+Result<PolicyOptions> ParsePolicy(std::string_view text);
 
 }  // namespace weir::scheduler

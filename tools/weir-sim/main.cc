@@ -10,7 +10,9 @@
 
 #include "coflow/traces/reader.h"
 #include "coflow/traces/transform.h"
+#include "scheduler/policy/capacity_changes.h"
 #include "scheduler/policy/policy.h"
+#include "scheduler/sim/fluid_sim.h"
 #include "scheduler/sim/matching_sim.h"
 #include "tools/weir-sim/report.h"
 
@@ -23,6 +25,9 @@ DEFINE_string(units, "ms",
               "ms, or coflowsim: arrivals are read and times reported in its unit, rounded up to its step of 8");
 DEFINE_double(port_mib, 128, "speed of every port in MiB/s");
 DEFINE_double(delay_ms, 0, "coordination delay: what is seen at one tick of this period is acted on at the next");
+DEFINE_double(reporting_interval_ms, 0, "fluid rates: flow ends are heard of at multiples of this; 0: at once");
+DEFINE_string(capacity_changes, "",
+              "fluid rates: failures and degradations, such as \"5000 up3 0, 9000 up3 0.5\": time, link, share");
 DEFINE_int32(levels, 0, "priority levels of the fabric, pilots have one more; 0: no limit");
 DEFINE_uint64(seed, 1, "seed of the choice of pilot flows");
 DEFINE_string(cct_csv, "", "\"run\": write coflow_id,cct here");
@@ -74,6 +79,9 @@ Result<SimOptions> OptionsFromFlags() {
   if (!(FLAGS_delay_ms >= 0) || !(FLAGS_delay_ms <= 1e6) || FLAGS_levels < 0) {
     return weir::Error(StatusCode::kInvalidArgument, "--delay_ms: allowed: 0 to 1000000; --levels: allowed: 0 or more");
   }
+  if (!(FLAGS_reporting_interval_ms >= 0) || !(FLAGS_reporting_interval_ms <= 1e6)) {
+    return weir::Error(StatusCode::kInvalidArgument, "--reporting_interval_ms: allowed: 0 to 1000000");
+  }
   if (FLAGS_units != "ms" && FLAGS_units != "coflowsim") {
     return weir::Error(StatusCode::kInvalidArgument,
                        fmt::format("--units: found \"{}\", allowed: ms, coflowsim", FLAGS_units));
@@ -86,6 +94,7 @@ Result<SimOptions> OptionsFromFlags() {
   options.arrival_step = options.scale.coflowsim ? std::llround(8 * options.scale.ticks_per_ms) : 0;
   options.delay = std::llround(FLAGS_delay_ms * rate / 1000.0);
   options.levels = FLAGS_levels;
+  options.reporting_interval = std::llround(FLAGS_reporting_interval_ms * options.scale.ticks_per_ms);
   options.seed = FLAGS_seed;
   options.clock_ns = &SteadyNanoseconds;
   return options;
@@ -116,22 +125,40 @@ Result<PolicyRun> RunPolicy(const weir::traces::Trace& trace, const std::string&
   if (!parsed) {
     return tl::unexpected(parsed.error());
   }
-  auto order = weir::scheduler::MakeOrder(*parsed);
+  auto order = weir::scheduler::MakeOrder(parsed->order);
   if (!order) {
     return tl::unexpected(order.error());
   }
   const auto unknown =
       std::find_if(trace.coflows.begin(), trace.coflows.end(), [](const auto& c) { return !c.size_known; });
-  if ((*order)->needs_sizes() && unknown != trace.coflows.end()) {
+  if (((*order)->needs_sizes() || parsed->rate.name == "madd") && unknown != trace.coflows.end()) {
     return weir::Error(
         StatusCode::kUnsupported,
-        fmt::format("policy {} needs sizes, but coflow {} has none; allowed: fifo, ncf, dclas, saath, philae, pilots",
+        fmt::format("policy {} needs sizes, but coflow {} has none; allowed: fifo, ncf, dclas, saath, philae, "
+                    "pilots with any rate but madd",
                     policy, unknown->id));
   }
   PolicyRun run;
   run.policy = policy;
   const std::int64_t begin = SteadyNanoseconds();
-  run.outcome = weir::scheduler::RunMatching(trace, order->get(), options);
+  const auto rate = weir::scheduler::MakeRate(parsed->rate);
+  if (*rate == nullptr && (options.reporting_interval > 0 || !options.capacity_changes.empty())) {
+    return weir::Error(
+        StatusCode::kUnsupported,
+        fmt::format("policy {}: the reporting interval and changes of capacity need a fluid rate, such as "
+                    "rate=maxmin; \"weir-sim policies\" lists them",
+                    policy));
+  }
+  if (*rate == nullptr) {
+    run.outcome = weir::scheduler::RunMatching(trace, order->get(), options);
+  } else {
+    auto outcome = weir::scheduler::RunFluid(trace, weir::scheduler::Fabric::BigSwitch(trace.ports), order->get(),
+                                             rate->get(), options);
+    if (!outcome) {
+      return tl::unexpected(outcome.error());
+    }
+    run.outcome = std::move(*outcome);
+  }
   run.wall_seconds = static_cast<double>(SteadyNanoseconds() - begin) * 1e-9;
   run.summary = weir::scheduler::Summarise(run.outcome, trace.ports, options.scale);
   return run;
@@ -204,7 +231,7 @@ int main(int argc, char** argv) {
   if (FLAGS_trace.empty()) {
     return Fail(Status(StatusCode::kInvalidArgument, "--trace is missing; for example --trace FB2010-1Hr-150-0.txt"));
   }
-  const auto options = OptionsFromFlags();
+  auto options = OptionsFromFlags();
   if (!options) {
     return Fail(options.error());
   }
@@ -212,6 +239,11 @@ int main(int argc, char** argv) {
   if (!trace) {
     return Fail(trace.error());
   }
+  auto changes = weir::scheduler::ParseCapacityChanges(FLAGS_capacity_changes, trace->ports, options->scale);
+  if (!changes) {
+    return Fail(changes.error());
+  }
+  options->capacity_changes = std::move(*changes);
   if (const Status status = TransformByFlags(options->scale.ticks_per_ms * 1000, &*trace); !status.ok()) {
     return Fail(status);
   }

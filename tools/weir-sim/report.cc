@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "scheduler/order/order.h"
+#include "scheduler/rate/allocator.h"
 
 namespace weir::tools {
 namespace {
@@ -116,21 +117,37 @@ void PrintRuns(std::span<const PolicyRun> runs, OutputForm form, const scheduler
   }
 }
 
-void PrintPolicies(OutputForm form, std::ostream* out) {
-  bool first = true;
-  *out << (form == OutputForm::kJson ? "{\"policies\":[" : form == OutputForm::kCsv ? "name,what,paper\n" : "");
-  for (const scheduler::OrderInfo& info : scheduler::Orders()) {
-    if (form == OutputForm::kJson) {
-      *out << fmt::format("{}\n{{\"name\":\"{}\",\"what\":\"{}\",\"paper\":\"{}\"}}", first ? "" : ",", info.name,
-                          info.what, info.paper);
-    } else if (form == OutputForm::kCsv) {
-      *out << fmt::format("{},\"{}\",\"{}\"\n", info.name, info.what, info.paper);
-    } else {
-      *out << fmt::format("{:<8} {} ({})\n", info.name, info.what, info.paper);
-    }
-    first = false;
+namespace {
+
+/// One table of names: orders or rates.
+template <typename Info>
+void PrintNames(std::string_view kind, std::span<const Info> infos, OutputForm form, std::ostream* out) {
+  if (form == OutputForm::kTable) {
+    *out << fmt::format("{}:\n", kind);
+  } else if (form == OutputForm::kJson) {
+    *out << fmt::format("\"{}\":[", kind == "order" ? "policies" : "rates");
   }
-  *out << (form == OutputForm::kJson ? "\n]}\n" : "");
+  for (const Info& info : infos) {
+    if (form == OutputForm::kJson) {
+      *out << fmt::format("{}\n{{\"name\":\"{}\",\"what\":\"{}\",\"paper\":\"{}\"}}", &info == infos.data() ? "" : ",",
+                          info.name, info.what, info.paper);
+    } else if (form == OutputForm::kCsv) {
+      *out << fmt::format("{},{},\"{}\",\"{}\"\n", kind, info.name, info.what, info.paper);
+    } else {
+      *out << fmt::format("  {:<8} {} ({})\n", info.name, info.what, info.paper);
+    }
+  }
+  *out << (form == OutputForm::kJson ? "\n]" : "");
+}
+
+}  // namespace
+
+void PrintPolicies(OutputForm form, std::ostream* out) {
+  *out << (form == OutputForm::kJson ? "{" : form == OutputForm::kCsv ? "kind,name,what,paper\n" : "");
+  PrintNames("order", scheduler::Orders(), form, out);
+  *out << (form == OutputForm::kJson ? ",\n" : "");
+  PrintNames("rate", scheduler::Rates(), form, out);
+  *out << (form == OutputForm::kJson ? "}\n" : "");
 }
 
 Status WriteCctCsv(const PolicyRun& run, const scheduler::TimeScale& scale, const std::string& path) {

@@ -17,7 +17,7 @@ constexpr std::uint64_t kBig = 1;
 SimOutcome Simulate(const traces::Trace& trace, const std::string& policy) {
   SimOptions options;
   options.scale = {kTicksPerMs, false};
-  auto order = MakeOrder(*ParsePolicy(policy));
+  auto order = MakeOrder(ParsePolicy(policy)->order);
   return RunMatching(trace, order->get(), options);
 }
 

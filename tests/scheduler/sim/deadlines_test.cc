@@ -15,7 +15,7 @@ constexpr TimeScale kScale = {1000, false};  // a tick is a microsecond, a port 
 SimOutcome Simulate(const traces::Trace& trace, const std::string& policy) {
   SimOptions options;
   options.scale = kScale;
-  auto order = MakeOrder(*ParsePolicy(policy));
+  auto order = MakeOrder(ParsePolicy(policy)->order);
   return RunMatching(trace, order->get(), options);
 }
 

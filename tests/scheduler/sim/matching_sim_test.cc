@@ -7,34 +7,16 @@
 
 #include "scheduler/policy/policy.h"
 #include "scheduler/rate/matcher.h"
+#include "tests/scheduler/sim/random_trace.h"
 
 namespace weir::scheduler {
 namespace {
 
 constexpr std::int64_t kTicksPerMs = 1000;
 
-traces::Trace RandomTrace(std::uint64_t seed, std::int64_t scale = 1) {
-  std::mt19937_64 random(seed);
-  traces::Trace trace;
-  trace.ports = 6;
-  std::int64_t arrival = 0;
-  for (std::uint64_t id = 1; id <= 12; ++id) {
-    arrival += static_cast<std::int64_t>(random() % 20);
-    traces::TraceCoflow coflow{.id = id, .arrival = arrival * kMillisecond * scale};
-    const std::size_t flows = 1 + random() % 8;
-    for (std::size_t i = 0; i < flows; ++i) {
-      coflow.flows.push_back({static_cast<std::uint32_t>(random() % 6), static_cast<std::uint32_t>(random() % 6),
-                              static_cast<Bytes>(1 + random() % 9) * 1000 * static_cast<Bytes>(scale)});
-    }
-    traces::CountEnds(&coflow);
-    trace.coflows.push_back(std::move(coflow));
-  }
-  return trace;
-}
-
 SimOutcome Simulate(const traces::Trace& trace, const std::string& policy, SimOptions options = {}) {
   options.scale = {static_cast<double>(kTicksPerMs), false};
-  auto order = MakeOrder(*ParsePolicy(policy));
+  auto order = MakeOrder(ParsePolicy(policy)->order);
   return RunMatching(trace, order->get(), options);
 }
 

@@ -6,6 +6,7 @@
 
 #include "scheduler/compress/levels.h"
 #include "scheduler/order/load_matrix.h"
+#include "scheduler/policy/capacity_changes.h"
 #include "scheduler/policy/policy.h"
 
 namespace weir::scheduler {
@@ -114,35 +115,62 @@ TEST(Pilots, ReceiversAreToldApartOnlyWhereTheirFlowsAreAlike) {
   // holds.
   const std::uint32_t alike = AddSampled({10, 1000}, {1000, 1000, 10, 1990}, 10, &table);
   std::vector<std::uint32_t> order;
-  (*MakeOrder(*ParsePolicy("pilots")))->Sort(table, 0, &order);
+  (*MakeOrder(ParsePolicy("pilots")->order))->Sort(table, 0, &order);
   EXPECT_EQ(order, (std::vector<std::uint32_t>{alike, reference, apart}));
-  (*MakeOrder(*ParsePolicy("pilots shrink=0")))->Sort(table, 0, &order);
+  (*MakeOrder(ParsePolicy("pilots shrink=0")->order))->Sort(table, 0, &order);
   EXPECT_EQ(order, (std::vector<std::uint32_t>{reference, apart, alike}));
 }
 
 TEST(Pilots, GoBeforeAllOnlyUntilOneIsKnownToBeLong) {
   ActiveTable table(4);
   const std::uint32_t slot = table.AddSlot();
-  const auto pilots = MakeOrder(*ParsePolicy("pilots first_limit=1000"));
+  const auto pilots = MakeOrder(ParsePolicy("pilots first_limit=1000")->order);
   table.largest_seen[slot] = 999;
   EXPECT_TRUE((*pilots)->PilotsFirst(table, slot));
   table.largest_seen[slot] = 1000;
   EXPECT_FALSE((*pilots)->PilotsFirst(table, slot));
-  EXPECT_TRUE((*MakeOrder(*ParsePolicy("philae first_limit=1000")))->PilotsFirst(table, slot));
+  EXPECT_TRUE((*MakeOrder(ParsePolicy("philae first_limit=1000")->order))->PilotsFirst(table, slot));
 }
 
 TEST(Policy, KeysAreReadAndWrongOnesAreNamed) {
   const auto policy = ParsePolicy("order=dclas factor=2 queues=20");
   ASSERT_TRUE(policy) << policy.error().message();
-  EXPECT_EQ(policy->name, "dclas");
-  EXPECT_EQ(policy->factor, 2.0);
-  EXPECT_EQ(policy->queues, 20);
-  EXPECT_EQ(ParsePolicy("ls")->name, "ls");
+  EXPECT_EQ(policy->order.name, "dclas");
+  EXPECT_EQ(policy->order.factor, 2.0);
+  EXPECT_EQ(policy->order.queues, 20);
+  EXPECT_EQ(ParsePolicy("ls")->order.name, "ls");
   EXPECT_NE(ParsePolicy("sebf speed=3").error().message().find("\"speed\" is not known; allowed: order"),
             std::string::npos);
   EXPECT_NE(ParsePolicy("factor=0 dclas").error().message().find("found \"0\""), std::string::npos);
   EXPECT_NE(ParsePolicy("fastest").error().message().find("allowed: fifo"), std::string::npos);
   EXPECT_FALSE(ParsePolicy("  "));
+  EXPECT_EQ(ParsePolicy("ls")->rate.name, kMatching);
+  const auto madd = ParsePolicy("order=sebf rate=madd backfill=off");
+  ASSERT_TRUE(madd) << madd.error().message();
+  EXPECT_EQ(madd->rate.name, "madd");
+  EXPECT_FALSE(madd->rate.backfill);
+  EXPECT_NE(ParsePolicy("rate=slow").error().message().find("allowed: matching, maxmin"), std::string::npos);
+  EXPECT_NE(ParsePolicy("edf admission=on rate=maxmin").error().message().find("only with rate=matching"),
+            std::string::npos);
+  EXPECT_NE(ParsePolicy("backfill=maybe").error().message().find("allowed: on, off"), std::string::npos);
+}
+
+TEST(CapacityChanges, AreReadSortedAndWrongOnesAreNamed) {
+  const auto changes = ParseCapacityChanges("9 down2 0.5,5 up0 0", 3, {1000, false});
+  ASSERT_TRUE(changes) << changes.error().message();
+  ASSERT_EQ(changes->size(), 2u);
+  EXPECT_EQ((*changes)[0].time, 5000);
+  EXPECT_EQ((*changes)[0].link, 0u);
+  EXPECT_EQ((*changes)[0].share, 0);
+  EXPECT_EQ((*changes)[1].link, 5u);
+  EXPECT_EQ((*changes)[1].share, 0.5);
+  EXPECT_TRUE(ParseCapacityChanges("", 3, {})->empty());
+  for (const char* wrong :
+       {"5 up3 0", "5 up0", "5 up0 1.5", "-5 up0 1", "nan up0 1", "5 left0 1", "5 up0 1 1", "x", "5 up 1"}) {
+    const auto refused = ParseCapacityChanges(wrong, 3, {});
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_NE(refused.error().message().find("a port from 0 to 2"), std::string::npos) << wrong;
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "coflow/traces/reader.h"
 #include "coflow/traces/transform.h"
 #include "scheduler/policy/policy.h"
+#include "scheduler/sim/fluid_sim.h"
 #include "scheduler/sim/matching_sim.h"
 #include "scheduler/sim/summary.h"
 
@@ -23,7 +24,8 @@ class PublicTrace : public testing::Test {
     trace_ = std::move(*trace);
   }
 
-  Summary Simulate(const std::string& policy, double delay_ms = 0, int levels = 0, std::uint64_t seed = 1) {
+  Summary Simulate(const std::string& policy, double delay_ms = 0, int levels = 0, std::uint64_t seed = 1,
+                   std::int64_t reporting_steps = 0) {
     constexpr double kPortRate = 134'217'728.0;
     SimOptions options;
     options.scale = TimeScale::CoflowSim(kPortRate);
@@ -31,8 +33,16 @@ class PublicTrace : public testing::Test {
     options.delay = static_cast<std::int64_t>(delay_ms * kPortRate / 1000);
     options.levels = levels;
     options.seed = seed;
-    auto order = MakeOrder(*ParsePolicy(policy));
-    return Summarise(RunMatching(trace_, order->get(), options), trace_.ports, options.scale);
+    const auto parsed = ParsePolicy(policy);
+    auto order = MakeOrder(parsed->order);
+    auto rate = MakeRate(parsed->rate);
+    if (*rate == nullptr) {
+      return Summarise(RunMatching(trace_, order->get(), options), trace_.ports, options.scale);
+    }
+    options.reporting_interval = reporting_steps * options.arrival_step;
+    const auto outcome = RunFluid(trace_, Fabric::BigSwitch(trace_.ports), order->get(), rate->get(), options);
+    EXPECT_TRUE(outcome) << outcome.error().message();
+    return Summarise(*outcome, trace_.ports, options.scale);
   }
 
   traces::Trace trace_;
@@ -55,6 +65,17 @@ TEST_F(PublicTrace, LocalSearchReachesTheBestKnownOnlineMean) {
 
 TEST_F(PublicTrace, SmallestBottleneckFirstEqualsTheReference) {
   EXPECT_NEAR(Simulate("sebf").mean, 21'805.6, 5);
+}
+
+// The steps of 8 sim-ms between reports are few where that is cheap and more where the figure hardly depends on them.
+TEST_F(PublicTrace, FluidRatesEqualTheReferences) {
+  EXPECT_NEAR(Simulate("order=sebf rate=maxmin", 0, 0, 1, 8).mean, 22'045, 0.01 * 22'045);
+  EXPECT_NEAR(Simulate("order=sebf rate=madd", 0, 0, 1, 62).mean, 22'258, 0.01 * 22'258);
+  EXPECT_NEAR(Simulate("order=sebf rate=madd backfill=off", 0, 0, 1, 1).mean, 56'411, 0.01 * 56'411);
+}
+
+TEST_F(PublicTrace, LocalSearchWithMaxMinRatesStaysClose) {
+  EXPECT_LE(Simulate("order=ls rate=maxmin", 0, 0, 1, 8).mean, 22'100);
 }
 
 TEST_F(PublicTrace, UnknownSizesStayCloseBehindKnownOnesWhicheverFlowsArePilots) {

@@ -1,0 +1,295 @@
+#include "scheduler/rate/flow_group.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace weir::scheduler {
+namespace {
+
+constexpr std::uint32_t kUnseen = UINT32_MAX;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// Beyond it an end is never: the longest trace is shorter, and sums of two such times fit.
+constexpr double kTicksMax = 1e18;
+
+template <typename Visit>
+void ForPath(const Fabric& fabric, const MatchFlow& flow, Visit visit) {
+  visit(flow.source);
+  for (const std::uint32_t link : fabric.InnerLinks(flow.source, flow.destination)) {
+    visit(link);
+  }
+  visit(fabric.ports() + flow.destination);
+}
+
+}  // namespace
+
+void FlowGroup::Open(const Fabric& fabric, std::span<const MatchFlow> flows, std::int64_t now,
+                     std::vector<std::uint32_t>* scratch) {
+  flow_.assign(flows.begin(), flows.end());
+  live_ = flows.size();
+  settled_at_ = now;
+  scale_ = 1;
+  proportional_ = 0;
+  finished_ = false;
+  changed_ = true;
+  idle_ = true;
+  end_stale_ = true;
+  IndexLinks(fabric, scratch);
+  IndexFlows();
+  room_seen_.clear();
+}
+
+/// Numbers the links in use, ascending, and writes every flow's path in these numbers.
+void FlowGroup::IndexLinks(const Fabric& fabric, std::vector<std::uint32_t>* scratch) {
+  links_.clear();
+  for (const MatchFlow& flow : flow_) {
+    ForPath(fabric, flow, [&](std::uint32_t link) {
+      if ((*scratch)[link] == kUnseen) {
+        (*scratch)[link] = 0;
+        links_.push_back(link);
+      }
+    });
+  }
+  std::sort(links_.begin(), links_.end());
+  for (std::size_t i = 0; i < links_.size(); ++i) {
+    (*scratch)[links_[i]] = static_cast<std::uint32_t>(i);
+  }
+  uplinks_ = static_cast<std::size_t>(std::lower_bound(links_.begin(), links_.end(), fabric.ports()) - links_.begin());
+  downlinks_end_ =
+      static_cast<std::size_t>(std::lower_bound(links_.begin(), links_.end(), 2 * fabric.ports()) - links_.begin());
+  path_.clear();
+  path_begin_.assign(1, 0);
+  for (const MatchFlow& flow : flow_) {
+    ForPath(fabric, flow, [&](std::uint32_t link) { path_.push_back((*scratch)[link]); });
+    path_begin_.push_back(static_cast<std::uint32_t>(path_.size()));
+  }
+  for (const std::uint32_t link : links_) {
+    (*scratch)[link] = kUnseen;
+  }
+}
+
+void FlowGroup::IndexFlows() {
+  const std::size_t n = links_.size();
+  for (auto* column : {&load_, &open_load_, &use_}) {
+    column->assign(n, 0);
+  }
+  for (auto* column : {&count_, &growing_, &flows_begin_, &flows_len_}) {
+    column->assign(n, 0);
+  }
+  for (auto* column : {&level_, &old_level_, &service_}) {
+    column->assign(n + 1, 0);
+  }
+  least_.assign(n + 1, kInfinity);
+  stale_.assign(n + 1, 0);
+  settled_level_.assign(n + 1, 0);
+  head_.assign(n + 1, kNobody);
+  owned_.assign(n + 1, 0);
+  for (const std::uint32_t local : path_) {
+    ++count_[local];
+  }
+  std::uint32_t begin = 0;
+  for (std::size_t local = 0; local < n; ++local) {
+    flows_begin_[local] = begin;
+    begin += count_[local];
+  }
+  flows_of_link_.resize(path_.size());
+  x_.resize(flow_.size());
+  owner_.resize(flow_.size());
+  next_.resize(flow_.size());
+  prev_.resize(flow_.size());
+  for (std::uint32_t f = 0; f < flow_.size(); ++f) {
+    x_[f] = static_cast<double>(flow_[f].bytes);
+    for (const std::uint32_t local : PathOf(f)) {
+      flows_of_link_[flows_begin_[local] + flows_len_[local]++] = f;
+      load_[local] += x_[f];
+    }
+    Link(f, static_cast<std::uint32_t>(n));
+  }
+  open_load_ = load_;
+}
+
+double FlowGroup::Left(std::size_t f) const {
+  return Ended(f) || finished_ ? 0 : std::max(0.0, scale_ * (x_[f] - service_[owner_[f]]));
+}
+
+double FlowGroup::Rate(std::size_t f) const {
+  return Ended(f) || finished_ ? 0 : Left(f) * proportional_ + level_[owner_[f]];
+}
+
+double FlowGroup::LargestSent() const {
+  double largest = 0;
+  for (std::size_t f = 0; f < flow_.size(); ++f) {
+    largest = std::max(largest, Ended(f) ? 0 : static_cast<double>(flow_[f].bytes) - Left(f));
+  }
+  return largest;
+}
+
+void FlowGroup::Link(std::size_t f, std::uint32_t o) {
+  owner_[f] = o;
+  prev_[f] = kNobody;
+  next_[f] = head_[o];
+  if (head_[o] != kNobody) {
+    prev_[head_[o]] = static_cast<std::uint32_t>(f);
+  }
+  head_[o] = static_cast<std::uint32_t>(f);
+  ++owned_[o];
+  least_[o] = std::min(least_[o], x_[f]);
+}
+
+void FlowGroup::Unlink(std::size_t f) {
+  const std::uint32_t o = owner_[f];
+  if (prev_[f] == kNobody) {
+    head_[o] = next_[f];
+  } else {
+    next_[prev_[f]] = next_[f];
+  }
+  if (next_[f] != kNobody) {
+    prev_[next_[f]] = prev_[f];
+  }
+  if (--owned_[o] == 0) {
+    least_[o] = kInfinity;
+    stale_[o] = 0;
+  } else if (x_[f] <= least_[o]) {
+    stale_[o] = 1;
+  }
+}
+
+void FlowGroup::Move(std::size_t f, std::uint32_t o) {
+  if (owner_[f] == o) {
+    return;
+  }
+  const double from = service_[owner_[f]];
+  Unlink(f);
+  x_[f] = service_[o] + (x_[f] - from);
+  Link(f, o);
+  ++moved_;
+}
+
+void FlowGroup::Rescan(std::size_t o) {
+  least_[o] = kInfinity;
+  for (std::uint32_t f = head_[o]; f != kNobody; f = next_[f]) {
+    least_[o] = std::min(least_[o], x_[f]);
+  }
+  stale_[o] = 0;
+}
+
+void FlowGroup::Settle(std::int64_t now) {
+  const auto interval = static_cast<double>(now - settled_at_);
+  settled_at_ = now;
+  if (interval <= 0 || live_ == 0 || finished_ || idle_) {
+    return;
+  }
+  for (std::size_t local = 0; local < load_.size(); ++local) {
+    load_[local] = std::max(0.0, load_[local] - use_[local] * interval);
+  }
+  if (proportional_ <= 0) {
+    const double step = interval / scale_;
+    for (std::size_t o = 0; o < level_.size(); ++o) {
+      service_[o] += level_[o] * step;
+    }
+    return;
+  }
+  const double shrink = 1 - proportional_ * interval;
+  if (shrink <= kTickSlack * proportional_) {
+    finished_ = true;
+    return;
+  }
+  scale_ *= shrink;
+  // Rates hold: what is left is less by `shrink`, so both parts are a larger share of it.
+  proportional_ /= shrink;
+  const double step = interval / scale_;
+  for (std::size_t o = 0; o < level_.size(); ++o) {
+    service_[o] += level_[o] * step;
+    level_[o] /= shrink;
+  }
+  if (scale_ < kScaleMin) {
+    Rescale();
+  }
+}
+
+void FlowGroup::Rescale() {
+  for (std::size_t f = 0; f < flow_.size(); ++f) {
+    x_[f] = Ended(f) ? 0 : scale_ * (x_[f] - service_[owner_[f]]);
+  }
+  scale_ = 1;
+  std::fill(service_.begin(), service_.end(), 0);
+  for (std::size_t o = 0; o < head_.size(); ++o) {
+    Rescan(o);
+  }
+}
+
+std::int64_t FlowGroup::NextEnd() {
+  if (finished_ || live_ == 0) {
+    return live_ > 0 ? settled_at_ : std::numeric_limits<std::int64_t>::max();
+  }
+  if (!end_stale_) {
+    return next_end_;
+  }
+  end_stale_ = false;
+  double soonest = kInfinity;
+  for (std::size_t o = 0; o < head_.size(); ++o) {
+    if (owned_[o] == 0 || (level_[o] <= 0 && proportional_ <= 0)) {
+      continue;
+    }
+    if (stale_[o] != 0) {
+      Rescan(o);
+    }
+    const double left = std::max(0.0, OwnerLeft(o));
+    const double rate = left * proportional_ + level_[o];
+    soonest = std::min(soonest, Done(left, rate, least_[o]) ? 0 : left / rate);
+  }
+  next_end_ = soonest < kTicksMax
+                  ? settled_at_ + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(soonest - kTickSlack)))
+                  : std::numeric_limits<std::int64_t>::max();
+  return next_end_;
+}
+
+void FlowGroup::TakeEnded(std::uint32_t group, std::vector<EndedFlow>* ended) {
+  for (std::size_t o = 0; o < head_.size(); ++o) {
+    if (owned_[o] == 0) {
+      continue;
+    }
+    if (stale_[o] != 0) {
+      Rescan(o);
+    }
+    const double least_left = OwnerLeft(o);
+    if (!finished_ && !Done(least_left, std::max(0.0, least_left) * proportional_ + level_[o], least_[o])) {
+      continue;
+    }
+    for (std::uint32_t f = head_[o]; f != kNobody;) {
+      const std::uint32_t next = next_[f];
+      if (finished_ || Done(scale_ * (x_[f] - service_[o]), Rate(f), x_[f])) {
+        ended->push_back({group, flow_[f].source, flow_[f].destination, flow_[f].bytes});
+        End(f);
+      }
+      f = next;
+    }
+  }
+}
+
+void FlowGroup::End(std::size_t f) {
+  // A flow that ended within a tick was counted to the tick's end: less than nothing is left, and links get that back.
+  const double left = finished_ ? 0 : scale_ * (x_[f] - service_[owner_[f]]);
+  const double rate = Rate(f);
+  for (const std::uint32_t local : PathOf(f)) {
+    --count_[local];
+    load_[local] = count_[local] == 0 ? 0 : std::max(0.0, load_[local] - left);
+    use_[local] = count_[local] == 0 ? 0 : std::max(0.0, use_[local] - rate);
+  }
+  Unlink(f);
+  end_stale_ = true;
+  owner_[f] = kEnded;
+  --live_;
+  changed_ = true;
+}
+
+std::span<const std::uint32_t> FlowGroup::FlowsOf(std::size_t local) {
+  std::uint32_t* begin = flows_of_link_.data() + flows_begin_[local];
+  if (flows_len_[local] != count_[local]) {
+    std::uint32_t* end = std::remove_if(begin, begin + flows_len_[local], [this](std::uint32_t f) { return Ended(f); });
+    flows_len_[local] = static_cast<std::uint32_t>(end - begin);
+  }
+  return {begin, flows_len_[local]};
+}
+
+}  // namespace weir::scheduler

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "scheduler/rate/fabric.h"
+#include "scheduler/rate/matcher.h"
+
+namespace weir::scheduler {
+
+/// What progressive filling knows of every link of the fabric, by link.
+struct FillingLinks {
+  std::vector<double> room;           ///< Not given away yet.
+  std::vector<double> weight;         ///< Of the flows that still grow.
+  std::vector<std::uint32_t> flows;   ///< How many those are.
+  std::vector<unsigned char> filled;  ///< Became full in this round.
+};
+
+/// The flows of one coflow (or of a part that is served by itself), their bytes and their rates on a Fabric. Every flow
+/// has one *owner*: the link that limits it, or none. Its rate is
+///
+///     bytes left x proportional() + level of its owner
+///
+/// The first part is what MADD gives (all flows end together), the second what max-min gives (all flows that one link
+/// limits are equally fast). Bytes left are kept as scale x (x - service): `scale` belongs to the group and `service`
+/// to the owner, so that moving time on costs O(links of the group), not O(flows), and a new level costs only the flows
+/// whose owner changed. Rates hold until somebody changes them: between two changes a flow moves in a straight line.
+///
+/// Time is in ticks, rates in bytes per tick. Not thread safe; owned by the simulator. Memory is reused by Open().
+class FlowGroup {
+ public:
+  /// Starts over with these flows (sorted, each pair once, bytes > 0), all at rate 0. `scratch` maps links to local
+  /// ones and is as long as the fabric has links; all UINT32_MAX before and after.
+  void Open(const Fabric& fabric, std::span<const MatchFlow> flows, std::int64_t now,
+            std::vector<std::uint32_t>* scratch);
+
+  std::size_t live() const { return live_; }  ///< Flows that have not ended.
+  /// The links that any of its flows uses, ascending; the index into it is the "local link" of what follows.
+  std::span<const std::uint32_t> links() const { return links_; }
+  /// How many of them, from the first on, are links of ports.
+  std::size_t port_links() const { return downlinks_end_; }
+  std::uint32_t Count(std::size_t local) const { return count_[local]; }  ///< Live flows.
+  double Load(std::size_t local) const { return load_[local]; }           ///< Bytes left as of the last Settle().
+  double OpenLoad(std::size_t local) const { return open_load_[local]; }  ///< Bytes at Open().
+  double Use(std::size_t local) const { return use_[local]; }             ///< Sum of rates.
+
+  std::size_t flows() const { return flow_.size(); }
+  const MatchFlow& flow(std::size_t f) const { return flow_[f]; }
+  bool Ended(std::size_t f) const { return owner_[f] == kEnded; }
+  double Left(std::size_t f) const;  ///< As of the last Settle().
+  double Rate(std::size_t f) const;
+  /// Most bytes any flow that has not ended has sent. O(flows).
+  double LargestSent() const;
+
+  /// Moves time on to `now` at the present rates.
+  void Settle(std::int64_t now);
+  /// The tick at which the next flow ends at the present rates; INT64_MAX: none does. Ends are rounded up to ticks.
+  std::int64_t NextEnd();
+  /// Takes out the flows that have no bytes left and appends them to `ended` with `group` as their group.
+  void TakeEnded(std::uint32_t group, std::vector<EndedFlow>* ended);
+  /// True since a flow ended, until the next filling.
+  bool changed() const { return changed_; }
+
+  // ---- For the allocators; all after Settle(). ----
+  /// Forgets all rates and sets the proportional part: every live flow gets Left() x `per_tick`.
+  void SetProportional(double per_tick);
+  double proportional() const { return proportional_; }
+  /// Drops all levels and lets every live flow grow; FreezeFull() then stops them.
+  void BeginFilling();
+  std::size_t growing() const { return growing_total_; }
+  std::uint32_t Growing(std::size_t local) const { return growing_[local]; }
+  /// Sets the rate of every growing flow that crosses a link that is `filled`: `rate` above its proportional part.
+  /// `weight` is what each flow counts in links->weight. Takes what is given from links->room.
+  void FreezeFull(double rate, double weight, FillingLinks* links);
+  /// Returns how many flows have another rate than before BeginFilling().
+  std::size_t EndFilling();
+  /// Gives flow f, which has no level yet, `rate` by making `local`, a link of its path that no other flow owns, its
+  /// owner.
+  void Serve(std::size_t f, std::size_t local, double rate);
+  /// The live flows of a link; drops ended ones from the list as it goes.
+  std::span<const std::uint32_t> FlowsOf(std::size_t local);
+  std::span<const std::uint32_t> PathOf(std::size_t f) const {
+    return {path_.data() + path_begin_[f], path_begin_[f + 1] - path_begin_[f]};
+  }
+  /// Puts every flow back to no owner. O(flows with an owner).
+  void Disown();
+  /// True if no flow ended and the room on its links is what NoteRoom() saw last: then the same rates would come out,
+  /// and `room` is lowered by what they take.
+  bool KeepRates(std::span<double> room) const;
+  /// Notes the room on its links before (and after) rates were set; an empty span: forget it.
+  void NoteRoom(std::span<const double> before);
+  void NoteRoomLeft(std::span<const double> after);
+
+ private:
+  static constexpr std::uint32_t kEnded = UINT32_MAX;
+  static constexpr std::uint32_t kNobody = UINT32_MAX;
+  static constexpr double kTickSlack = 1e-4;   ///< Ends that far apart, in ticks, are the same.
+  static constexpr double kByteSlack = 1e-12;  ///< Relative rounding of bytes left.
+  static constexpr double kScaleMin = 1e-6;    ///< Below it, scale is brought back to 1.
+
+  void IndexLinks(const Fabric& fabric, std::vector<std::uint32_t>* scratch);
+  void IndexFlows();
+  double OwnerLeft(std::size_t o) const { return scale_ * (least_[o] - service_[o]); }
+  bool Done(double left, double rate, double x) const { return left <= kTickSlack * rate + kByteSlack * scale_ * x; }
+  void Rescan(std::size_t o);
+  void Rescale();
+  void Link(std::size_t f, std::uint32_t o);
+  void Unlink(std::size_t f);
+  void Move(std::size_t f, std::uint32_t o);
+  void End(std::size_t f);
+  void StopFlowsOfHits();
+  void KeepFlowsOfOthers();
+
+  std::vector<MatchFlow> flow_;
+  std::vector<std::uint32_t> path_begin_, path_;  // local links, by flow
+  std::size_t live_ = 0;
+  std::int64_t settled_at_ = 0;
+  double scale_ = 1;
+  double proportional_ = 0;
+  bool finished_ = false;  // the proportional part has brought everything to an end
+  bool changed_ = false;
+  bool idle_ = true;       // every rate is 0
+  bool end_stale_ = true;  // next_end_ is not known
+  std::int64_t next_end_ = 0;
+
+  // By flow. Flows of one owner form a list.
+  std::vector<double> x_;
+  std::vector<std::uint32_t> owner_, next_, prev_;
+
+  // By local link.
+  std::vector<std::uint32_t> links_, count_, growing_, flows_begin_, flows_len_, flows_of_link_;
+  std::vector<double> load_, open_load_, use_;
+  std::size_t uplinks_ = 0, downlinks_end_ = 0;  // local links [0, uplinks_) and [uplinks_, downlinks_end_)
+
+  // By owner: local links, and one more that stands for none.
+  std::vector<double> level_, old_level_, service_, least_;
+  std::vector<unsigned char> stale_, settled_level_;  // least_ is not known; the level is final in this filling
+  std::vector<std::uint32_t> head_, owned_;
+
+  std::size_t growing_total_ = 0;
+  std::size_t moved_ = 0;
+  std::vector<std::uint32_t> hits_, before_;   // links that are full in this round; growing_ before it
+  std::vector<double> room_seen_, room_left_;  // by local link; room_seen_ is empty when not known
+};
+
+}  // namespace weir::scheduler

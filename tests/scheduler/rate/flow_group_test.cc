@@ -1,0 +1,79 @@
+#include "scheduler/rate/flow_group.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/scheduler/rate/random_rates.h"
+
+namespace weir::scheduler {
+namespace {
+
+constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
+
+TEST(FlowGroup, WithoutRatesNothingEverEnds) {
+  const Fabric fabric = Fabric::BigSwitch(2);
+  std::vector<std::uint32_t> scratch(4, UINT32_MAX);
+  FlowGroup group;
+  group.Open(fabric, std::vector<MatchFlow>{{0, 1, 100}}, 5, &scratch);
+  EXPECT_EQ(group.NextEnd(), kNoEnd);
+  group.Settle(1'000'000);
+  EXPECT_EQ(group.Left(0), 100);
+  EXPECT_EQ(group.Load(0), 100);
+}
+
+TEST(FlowGroup, EqualFlowsOnOneLinkEndTogetherAtTheirShare) {
+  const Fabric fabric = Fabric::BigSwitch(3);
+  std::vector<std::uint32_t> scratch(6, UINT32_MAX);
+  FlowGroup group;
+  group.Open(fabric, std::vector<MatchFlow>{{0, 2, 100}, {1, 2, 100}}, 0, &scratch);
+  const RankedGroup ranked[] = {{&group}};
+  NewRate("maxmin")->Allocate(ranked, fabric.capacity());
+  EXPECT_DOUBLE_EQ(group.Rate(0), 0.5);
+  EXPECT_EQ(group.NextEnd(), 200);
+  std::vector<EndedFlow> ended;
+  group.Settle(200);
+  group.TakeEnded(7, &ended);
+  ASSERT_EQ(ended.size(), 2u);
+  EXPECT_EQ(ended[0].group, 7u);
+  EXPECT_EQ(ended[0].bytes, 100);
+  EXPECT_EQ(group.live(), 0u);
+  EXPECT_EQ(group.NextEnd(), kNoEnd);
+}
+
+/// Between two allocations a flow moves in a straight line, whatever its rate is made of.
+TEST(FlowGroup, MovesExactlyRateTimesTime) {
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+    for (const char* name : {"maxmin", "greedy", "madd"}) {
+      RandomCase c(seed);
+      NewRate(name)->Allocate(c.order, c.capacity);
+      for (const auto& group : c.groups) {
+        std::vector<double> left;
+        std::vector<double> rate;
+        for (std::size_t f = 0; f < group->flows(); ++f) {
+          left.push_back(group->Left(f));
+          rate.push_back(group->Rate(f));
+        }
+        const std::int64_t end = group->NextEnd();
+        if (end == kNoEnd || end < 2) {
+          continue;
+        }
+        group->Settle(end / 2);
+        group->Settle(end - 1);
+        for (std::size_t f = 0; f < group->flows(); ++f) {
+          const double expected = left[f] - rate[f] * static_cast<double>(end - 1);
+          ASSERT_NEAR(group->Left(f), expected, 1e-6 * left[f] + 1e-6) << name << " seed " << seed << " flow " << f;
+          ASSERT_NEAR(group->Rate(f), rate[f], 1e-6) << name << " seed " << seed << " flow " << f;
+          ASSERT_GT(group->Left(f), 0) << name << " seed " << seed << " flow " << f;
+        }
+        std::vector<EndedFlow> ended;
+        group->Settle(end);
+        group->TakeEnded(0, &ended);
+        ASSERT_FALSE(ended.empty()) << name << " seed " << seed;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weir::scheduler
