@@ -16,6 +16,16 @@ TEST(LiveProperties, RepairedStateEqualsTheModel) {
   }
 }
 
+// Long enough for labels to run out many times.
+TEST(LiveProperties, RepairedStateEqualsTheModelInLongRuns) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    RandomRun run(seed);
+    for (int step = 1; step <= 1500; ++step) {
+      ASSERT_EQ(run.Step(), "") << "RandomRun(" << seed << "), step " << step;
+    }
+  }
+}
+
 TEST(LiveProperties, RecomputeEqualsTheModelAndLosesNothing) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     RandomRun run(seed);
