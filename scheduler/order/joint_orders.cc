@@ -48,8 +48,13 @@ class PrimalDualOrder final : public JointOrder {
 
 /// Improves the better of the primal-dual order and the smallest-bottleneck order. A few passes find what many find.
 /// The reach of a move is limited, which bounds the decision when very many coflows run: one far away in the order is
-/// not a good neighbour.
+/// not a good neighbour. What is left of a good order when a coflow leaves is a good order of what is left; searching
+/// anew then only exchanges orders of nearly equal value, and each exchange leaves flows half done.
 class LocalSearchOrder final : public JointOrder {
+ public:
+  Refresh refresh() const override { return Refresh::kArrivals; }
+
+ private:
   static constexpr int kPasses = 4;
   static constexpr std::size_t kReach = 64;
 

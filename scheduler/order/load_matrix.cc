@@ -69,7 +69,8 @@ double LoadMatrix::Bottleneck(std::size_t row) const {
   return used_.empty() ? 0 : *std::max_element(times, times + used_.size());
 }
 
-double PrimalDual::Sort(const LoadMatrix& loads, std::span<const double> weights, std::vector<std::uint32_t>* order) {
+double PrimalDual::Sort(const LoadMatrix& loads, std::span<const double> weights, std::vector<std::uint32_t>* order,
+                        std::vector<double>* spent) {
   const std::size_t links = loads.links();
   const std::size_t rows = loads.rows();
   sum_.assign(links, 0);
@@ -77,6 +78,9 @@ double PrimalDual::Sort(const LoadMatrix& loads, std::span<const double> weights
   weight_.assign(weights.begin(), weights.end());
   left_.resize(rows);
   order->assign(rows, 0);
+  if (spent != nullptr) {
+    spent->assign(rows * links, 0);
+  }
   for (std::uint32_t row = 0; row < rows; ++row) {
     left_[row] = row;
     for (std::size_t link = 0; link < links; ++link) {
@@ -102,7 +106,11 @@ double PrimalDual::Sort(const LoadMatrix& loads, std::span<const double> weights
     if (least < std::numeric_limits<double>::infinity()) {
       dual += least * (sum_[busiest] * sum_[busiest] + square_[busiest]) / 2;
       for (const std::uint32_t other : left_) {
-        weight_[other] = std::max(0.0, weight_[other] - least * loads.Row(other)[busiest]);
+        const double spend = std::min(weight_[other], least * loads.Row(other)[busiest]);
+        weight_[other] -= spend;
+        if (spent != nullptr) {
+          (*spent)[other * links + busiest] += spend;
+        }
       }
     }
     (*order)[position] = row;

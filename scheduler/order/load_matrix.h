@@ -21,6 +21,8 @@ class LoadMatrix {
   std::size_t links() const { return used_.size(); }
   const double* Row(std::size_t row) const { return &times_[row * used_.size()]; }
   double Bottleneck(std::size_t row) const;
+  /// The link of the table or matrix that column `link` was packed from.
+  std::uint32_t Link(std::size_t link) const { return used_[link]; }
 
   struct Cell {
     std::uint32_t link = 0;
@@ -44,10 +46,12 @@ class LoadMatrix {
 
 /// Primal-dual order (BSSI): places coflows from last to first; the coflow placed last is the one with the least weight
 /// per time on the most loaded link. `weights` by row. Writes rows, first to last, and returns the dual value, a lower
-/// bound on the sum of weighted completion times of any schedule without arrivals. O(n (n + links)).
+/// bound on the sum of weighted completion times of any schedule without arrivals. O(n (n + links)). `spent`, if given:
+/// rows x links, how much of a row's weight its steps spent on each link; all of it when every row has a load.
 class PrimalDual {
  public:
-  double Sort(const LoadMatrix& loads, std::span<const double> weights, std::vector<std::uint32_t>* order);
+  double Sort(const LoadMatrix& loads, std::span<const double> weights, std::vector<std::uint32_t>* order,
+              std::vector<double>* spent = nullptr);
 
  private:
   std::vector<double> sum_, square_, weight_;

@@ -15,9 +15,10 @@ namespace weir::scheduler {
 
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-/// When an order may change without a coflow arriving or leaving.
+/// What may change an order.
 enum class Refresh {
-  kCoflows,   ///< Only with arrivals and departures.
+  kArrivals,  ///< Not even with departures: whoever is left keeps its place.
+  kCoflows,   ///< Arrivals and departures.
   kFlowEnds,  ///< Also when flows end.
 };
 

@@ -25,7 +25,8 @@ bool Decisions::Due(std::int64_t now, bool coflows_changed, bool flow_ended) con
   if (options_.delay > 0) {
     return next_tick_ == kNever || now >= next_tick_;
   }
-  return coflows_changed || (flow_ended && order_.refresh() == Refresh::kFlowEnds) || now >= change_due_;
+  return (coflows_changed && (newcomers_ || order_.refresh() != Refresh::kArrivals)) ||
+         (flow_ended && order_.refresh() == Refresh::kFlowEnds) || now >= change_due_;
 }
 
 bool Decisions::Decide(const ActiveTable& table, std::int64_t now, bool coflows_changed, bool flow_ended) {

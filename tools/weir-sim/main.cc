@@ -10,6 +10,8 @@
 
 #include "coflow/traces/reader.h"
 #include "coflow/traces/transform.h"
+#include "scheduler/bounds/bounds.h"
+#include "scheduler/bounds/lp_bound.h"
 #include "scheduler/policy/capacity_changes.h"
 #include "scheduler/policy/policy.h"
 #include "scheduler/sim/fluid_sim.h"
@@ -39,6 +41,9 @@ DEFINE_uint64(shuffle_seed, 0, "deal the arrival times out to the coflows anew; 
 DEFINE_double(batch_ms, 0, "a coflow that arrives in (T, T + this] arrives at T; 0: as in the trace");
 DEFINE_double(deadline_factor, -1, "deadlines of isolation x (1 + U(0,1) x this); -1: as in the trace");
 DEFINE_uint64(deadline_seed, 1, "seed of --deadline_factor");
+DEFINE_string(arrivals, "trace", "trace, or zero: every coflow may start at time 0 (the offline problem)");
+DEFINE_string(bounds, "quick",
+              "effort of the lower bounds: none (isolation alone), quick (a second) or full (seconds)");
 DEFINE_string(format, "weir", "\"convert\": facebook, sincronia or weir");
 DEFINE_string(out, "", "\"convert\": file to write");
 
@@ -117,7 +122,15 @@ Status TransformByFlags(double port_rate, weir::traces::Trace* trace) {
   }
   options.deadline_seed = FLAGS_deadline_seed;
   options.port_rate = port_rate;
-  return weir::traces::Transform(options, trace);
+  if (FLAGS_arrivals != "trace" && FLAGS_arrivals != "zero") {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("--arrivals: found \"{}\", allowed: trace, zero", FLAGS_arrivals));
+  }
+  Status status = weir::traces::Transform(options, trace);
+  for (auto& coflow : trace->coflows) {
+    coflow.arrival = FLAGS_arrivals == "zero" ? 0 : coflow.arrival;
+  }
+  return status;
 }
 
 Result<PolicyRun> RunPolicy(const weir::traces::Trace& trace, const std::string& policy, const SimOptions& options) {
@@ -177,6 +190,10 @@ std::vector<std::string> SplitPolicies(const std::string& text) {
 
 int RunPolicies(const weir::traces::Trace& trace, const std::vector<std::string>& policies, const SimOptions& options,
                 weir::tools::OutputForm form) {
+  const auto effort = weir::scheduler::BoundEffortFromName(FLAGS_bounds);
+  if (!effort) {
+    return Fail(effort.error());
+  }
   std::vector<PolicyRun> runs;
   for (const std::string& policy : policies) {
     auto run = RunPolicy(trace, policy, options);
@@ -185,7 +202,11 @@ int RunPolicies(const weir::traces::Trace& trace, const std::vector<std::string>
     }
     runs.push_back(std::move(*run));
   }
-  weir::tools::PrintRuns(runs, form, options.scale, &std::cout);
+  if (*effort == weir::scheduler::BoundEffort::kFull && !weir::scheduler::LpBoundAvailable()) {
+    std::cerr << "weir-sim: no LP bound: built without CLP (Debian: coinor-libclp-dev)\n";
+  }
+  weir::tools::PrintRuns(runs, weir::scheduler::ComputeBounds(weir::scheduler::ProblemOf(trace, options), *effort),
+                         form, options.scale, &std::cout);
   if (!FLAGS_cct_csv.empty()) {
     if (Status status = weir::tools::WriteCctCsv(runs.front(), options.scale, FLAGS_cct_csv); !status.ok()) {
       std::cerr << "weir-sim: " << status.message() << '\n';

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "coflow/status.h"
+#include "scheduler/bounds/bounds.h"
 #include "scheduler/sim/summary.h"
 
 namespace weir::tools {
@@ -20,7 +21,9 @@ struct PolicyRun {
 enum class OutputForm { kTable, kJson, kCsv };
 Result<OutputForm> OutputFormFromName(const std::string& name);
 
-void PrintRuns(std::span<const PolicyRun> runs, OutputForm form, const scheduler::TimeScale& scale, std::ostream* out);
+/// `bounds` of the problem that all runs solved.
+void PrintRuns(std::span<const PolicyRun> runs, const scheduler::Bounds& bounds, OutputForm form,
+               const scheduler::TimeScale& scale, std::ostream* out);
 void PrintPolicies(OutputForm form, std::ostream* out);
 /// Columns coflow_id,cct in the unit of `scale`.
 Status WriteCctCsv(const PolicyRun& run, const scheduler::TimeScale& scale, const std::string& path);
