@@ -11,7 +11,7 @@
 namespace weir::scheduler {
 namespace {
 
-constexpr std::uint64_t kSeeds = 3000;
+constexpr std::uint64_t kSeeds = 2000;
 constexpr double kTolerance = 1e-7;  // of a capacity of about 1: what counts as full is 1e-9 of a link
 
 struct Kind {

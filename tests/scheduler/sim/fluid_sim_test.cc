@@ -122,7 +122,7 @@ TEST(FluidSim, ACoflowWhoseLinkNeverComesBackIsNamed) {
 
 TEST(FluidSim, EveryPolicyMovesEveryByteAndNoCoflowBeatsTheEmptyFabric) {
   const auto policies = EveryPolicy();
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const traces::Trace trace = RandomTrace(seed);
     for (const std::string& policy : policies) {
       SimOptions options;
@@ -140,7 +140,7 @@ TEST(FluidSim, EveryPolicyMovesEveryByteAndNoCoflowBeatsTheEmptyFabric) {
 
 /// The same on fabrics with inner links and unequal ports, where the ports that a trace names exist.
 TEST(FluidSim, EveryRateMovesEveryByteOnAnyFabric) {
-  for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     std::mt19937_64 random(seed);
     const Fabric fabric = RandomFabric(&random);
     traces::Trace trace = RandomTrace(seed);
