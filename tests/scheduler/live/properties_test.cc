@@ -10,7 +10,7 @@ namespace {
 TEST(LiveProperties, RepairedStateEqualsTheModel) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     RandomRun run(seed);
-    for (int step = 1; step <= 40; ++step) {
+    for (int step = 1; step <= 12; ++step) {
       ASSERT_EQ(run.Step(), "") << "RandomRun(" << seed << "), step " << step;
     }
   }
@@ -18,7 +18,7 @@ TEST(LiveProperties, RepairedStateEqualsTheModel) {
 
 // Long enough for labels to run out many times.
 TEST(LiveProperties, RepairedStateEqualsTheModelInLongRuns) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     RandomRun run(seed);
     for (int step = 1; step <= 1500; ++step) {
       ASSERT_EQ(run.Step(), "") << "RandomRun(" << seed << "), step " << step;
@@ -27,7 +27,7 @@ TEST(LiveProperties, RepairedStateEqualsTheModelInLongRuns) {
 }
 
 TEST(LiveProperties, RecomputeEqualsTheModelAndLosesNothing) {
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     RandomRun run(seed);
     for (int step = 1; step <= 20; ++step) {
       ASSERT_EQ(run.Step(), "") << "RandomRun(" << seed << "), step " << step;
@@ -41,7 +41,7 @@ TEST(LiveProperties, RecomputeEqualsTheModelAndLosesNothing) {
 TEST(LiveProperties, RepairedRatesEqualFreshOnesAtFullScale) {
   for (const LiveRates rates : {LiveRates::kGreedy, LiveRates::kMaxMin}) {
     Churn churn(1000, 10'000, rates, 5);
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < 100; ++i) {
       churn.Prepare();
       churn.Apply();
     }
