@@ -27,6 +27,7 @@ constexpr Limits kFullLimits{.giants = 21, .subset_work = 2e10, .partition_work 
 /// All coflows, the one with the largest bottleneck first.
 std::vector<std::uint32_t> LargestFirst(const BoundProblem& problem) {
   std::vector<double> bottleneck;
+  bottleneck.reserve(problem.coflows());
   for (std::size_t coflow = 0; coflow < problem.coflows(); ++coflow) {
     bottleneck.push_back(problem.Bottleneck(coflow));
   }
