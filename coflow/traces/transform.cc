@@ -4,31 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
-#include <random>
 #include <utility>
 #include <vector>
 
+#include "coflow/traces/draws.h"
+
 namespace weir::traces {
 namespace {
-
-/// The distributions of the standard library differ between libraries, these do not.
-class Draws {
- public:
-  explicit Draws(std::uint64_t seed) : bits_(seed) {}
-  /// In [0, 1).
-  double Uniform() { return static_cast<double>(bits_() >> 11) * 0x1p-53; }
-  /// By Box and Muller.
-  double Normal() {
-    const double radius = std::sqrt(-2 * std::log(1 - Uniform()));
-    return radius * std::cos(2 * std::numbers::pi * Uniform());
-  }
-  /// In [0, below).
-  std::size_t Index(std::size_t below) { return static_cast<std::size_t>(Uniform() * static_cast<double>(below)); }
-
- private:
-  std::mt19937_64 bits_;
-};
 
 Status CheckRange(std::string_view name, double value, double low, double high) {
   return value >= low && value <= high ? Status::Ok()

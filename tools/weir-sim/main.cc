@@ -2,26 +2,16 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <fstream>
 #include <iostream>
+#include <span>
+#include <string>
 #include <vector>
 
-#include "coflow/traces/reader.h"
-#include "coflow/traces/transform.h"
-#include "scheduler/bounds/bounds.h"
-#include "scheduler/bounds/lp_bound.h"
-#include "scheduler/policy/capacity_changes.h"
-#include "scheduler/policy/policy.h"
-#include "scheduler/sim/fluid_sim.h"
-#include "scheduler/sim/matching_sim.h"
-#include "tools/weir-sim/report.h"
+#include "tools/weir-sim/commands.h"
 
 DEFINE_string(trace, "", "trace file; a bare name is looked for in WEIR_TRACES as well");
-DEFINE_string(policy, "ls", "policy of \"run\": a name, or \"order=dclas factor=2 queues=20\"");
-DEFINE_string(policies, "fifo,scf,ncf,lcf,sebf,bssi,ls,dclas,saath,philae,pilots",
-              "policies of \"compare\", separated by commas");
+DEFINE_string(policy, "ls", "a policy: a name, or words like \"order=dclas factor=2 queues=20\"");
+DEFINE_string(policies, "fifo,scf,ncf,lcf,sebf,bssi,ls,dclas,saath,philae,pilots", "policies, separated by commas");
 DEFINE_string(output, "table", "table, json or csv");
 DEFINE_string(units, "ms",
               "ms, or coflowsim: arrivals are read and times reported in its unit, rounded up to its step of 8");
@@ -31,8 +21,8 @@ DEFINE_double(reporting_interval_ms, 0, "fluid rates: flow ends are heard of at 
 DEFINE_string(capacity_changes, "",
               "fluid rates: failures and degradations, such as \"5000 up3 0, 9000 up3 0.5\": time, link, share");
 DEFINE_int32(levels, 0, "priority levels of the fabric, pilots have one more; 0: no limit");
-DEFINE_uint64(seed, 1, "seed of the choice of pilot flows");
-DEFINE_string(cct_csv, "", "\"run\": write coflow_id,cct here");
+DEFINE_uint64(seed, 1, "seed of what is random: the choice of pilot flows, or what is generated");
+DEFINE_string(cct_csv, "", "write coflow_id,cct here");
 DEFINE_double(scale_bytes, 1, "multiply the bytes of every flow");
 DEFINE_double(scale_arrivals, 1, "multiply every arrival time");
 DEFINE_double(skew_sigma, 0, "split what a port receives over its senders by lognormal shares of this sigma");
@@ -44,233 +34,200 @@ DEFINE_uint64(deadline_seed, 1, "seed of --deadline_factor");
 DEFINE_string(arrivals, "trace", "trace, or zero: every coflow may start at time 0 (the offline problem)");
 DEFINE_string(bounds, "quick",
               "effort of the lower bounds: none (isolation alone), quick (a second) or full (seconds)");
-DEFINE_string(format, "weir", "\"convert\": facebook, sincronia or weir");
-DEFINE_string(out, "", "\"convert\": file to write");
+DEFINE_string(format, "weir", "facebook, sincronia or weir");
+DEFINE_string(out, "", "file to write");
+DEFINE_string(pattern, "facebook",
+              "facebook: a look-alike of the public trace; training jobs: ring, tree, all-to-all, ps, pipeline");
+DEFINE_uint32(ports, 150, "ports of the fabric");
+DEFINE_uint32(coflows, 526, "facebook: how many");
+DEFINE_double(span_s, 3600, "first to last arrival, or the time in which the jobs begin, in seconds");
+DEFINE_double(load, 0.52, "facebook: all bytes over what the ports can move in that time");
+DEFINE_double(width, 1, "facebook: multiply the senders and receivers of every coflow");
+DEFINE_double(skew, 0.5, "facebook: sigma of the lognormal sizes of the receivers of one coflow");
+DEFINE_uint32(jobs, 10, "training: how many jobs");
+DEFINE_uint32(ranks, 8, "training: ranks or stages of a job, each on a port of its own");
+DEFINE_uint32(iterations, 10, "training: of each job");
+DEFINE_uint32(micro_batches, 4, "pipeline: in an iteration");
+DEFINE_uint64(bytes, 104'857'600, "training: of the buffer, or of one send");
+DEFINE_double(period_s, 1, "training: an iteration does not start before this times its number");
 
+namespace weir::tools {
 namespace {
 
-using weir::Result;
-using weir::Status;
-using weir::StatusCode;
-using weir::scheduler::SimOptions;
-using weir::tools::PolicyRun;
+constexpr std::string_view kTraceFlags[] = {"trace",         "scale_bytes",  "scale_arrivals", "skew_sigma",
+                                            "skew_seed",     "shuffle_seed", "batch_ms",       "deadline_factor",
+                                            "deadline_seed", "arrivals"};
+constexpr std::string_view kFabricFlags[] = {"units", "port_mib"};
+constexpr std::string_view kPolicyFlags[] = {"delay_ms", "reporting_interval_ms", "capacity_changes", "levels", "seed",
+                                             "bounds"};
 
-constexpr int kFailed = 1;
-constexpr int kWrongUsage = 2;
-constexpr const char* kUsage =
-    "compares coflow schedulers on a trace.\n"
-    "  weir-sim run      --trace FILE --policy ls [--cct_csv OUT]\n"
-    "  weir-sim compare  --trace FILE [--policies sebf,ls] [--output json]\n"
-    "  weir-sim convert  --trace FILE --format weir --out FILE\n"
-    "  weir-sim policies\n"
-    "Example, the field's trace in CoflowSim's unit:\n"
-    "  weir-sim compare --trace FB2010-1Hr-150-0.txt --units coflowsim --policies sebf,ls,pilots";
-
-std::int64_t SteadyNanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+void Append(std::span<const std::string_view> more, std::vector<std::string_view>* names) {
+  names->insert(names->end(), more.begin(), more.end());
 }
 
-int Fail(const Status& status) {
-  std::cerr << "weir-sim: " << status.message() << '\n';
-  return status.code() == StatusCode::kNotFound ? kFailed : kWrongUsage;
+/// The flags that a command takes, in the order of its help; a new flag is named here. Empty: no such command.
+std::vector<std::string_view> FlagsOf(std::string_view command) {
+  std::vector<std::string_view> names;
+  if (command == "run" || command == "compare") {
+    names = {command == "run" ? "policy" : "policies", "output"};
+    if (command == "run") {
+      names.emplace_back("cct_csv");
+    }
+    Append(kFabricFlags, &names);
+    Append(kPolicyFlags, &names);
+    Append(kTraceFlags, &names);
+  } else if (command == "convert") {
+    names = {"format", "out"};
+    Append(kFabricFlags, &names);
+    Append(kTraceFlags, &names);
+  } else if (command == "generate") {
+    names = {"pattern", "seed", "ports", "span_s", "format",     "out",           "coflows", "load",    "port_mib",
+             "width",   "skew", "jobs",  "ranks",  "iterations", "micro_batches", "bytes",   "period_s"};
+  } else if (command == "policies") {
+    names = {"output"};
+  }
+  return names;
 }
 
-Result<SimOptions> OptionsFromFlags() {
-  constexpr double kMebibyte = 1'048'576;
-  if (!(FLAGS_port_mib > 0) || !(FLAGS_port_mib <= 1e6)) {
-    return weir::Error(StatusCode::kInvalidArgument, "--port_mib: allowed: above 0 and at most 1000000");
+Status CheckKnown(std::string_view command, const std::string& name) {
+  const auto allowed = FlagsOf(command);
+  if (std::find(allowed.begin(), allowed.end(), name) != allowed.end()) {
+    return Status::Ok();
   }
-  if (!(FLAGS_delay_ms >= 0) || !(FLAGS_delay_ms <= 1e6) || FLAGS_levels < 0) {
-    return weir::Error(StatusCode::kInvalidArgument, "--delay_ms: allowed: 0 to 1000000; --levels: allowed: 0 or more");
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("--{} is not a flag of \"{}\"; allowed: --{}", name, command, fmt::join(allowed, ", --")));
+}
+
+/// Sets flags from `--name=value`, `--name value` and `--name`; other than gflags itself it refuses those of other
+/// commands and says what is allowed.
+Status ParseFlags(std::string_view command, const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].starts_with("--") || arguments[i].size() == 2) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("found \"{}\" after \"{}\", allowed: flags, as --name=value", arguments[i], command));
+    }
+    const std::size_t equals = arguments[i].find('=');
+    std::string name = arguments[i].substr(2, equals == std::string::npos ? equals : equals - 2);
+    std::replace(name.begin(), name.end(), '-', '_');
+    if (Status status = CheckKnown(command, name); !status.ok()) {
+      return status;
+    }
+    const auto info = gflags::GetCommandLineFlagInfoOrDie(name.c_str());
+    std::string value = "true";
+    if (equals != std::string::npos) {
+      value = arguments[i].substr(equals + 1);
+    } else if (info.type != "bool") {
+      if (++i == arguments.size()) {
+        return Status(StatusCode::kInvalidArgument, fmt::format("--{} has no value, allowed: {}", name, info.type));
+      }
+      value = arguments[i];
+    }
+    if (gflags::SetCommandLineOption(name.c_str(), value.c_str()).empty()) {
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("--{}: found \"{}\", allowed: {}", name, value, info.type));
+    }
   }
-  if (!(FLAGS_reporting_interval_ms >= 0) || !(FLAGS_reporting_interval_ms <= 1e6)) {
-    return weir::Error(StatusCode::kInvalidArgument, "--reporting_interval_ms: allowed: 0 to 1000000");
-  }
-  if (FLAGS_units != "ms" && FLAGS_units != "coflowsim") {
-    return weir::Error(StatusCode::kInvalidArgument,
-                       fmt::format("--units: found \"{}\", allowed: ms, coflowsim", FLAGS_units));
-  }
-  SimOptions options;
-  const double rate = FLAGS_port_mib * kMebibyte;
-  options.scale = FLAGS_units == "ms" ? weir::scheduler::TimeScale::Milliseconds(rate)
-                                      : weir::scheduler::TimeScale::CoflowSim(rate);
-  // Eight of CoflowSim's milliseconds are one step.
-  options.arrival_step = options.scale.coflowsim ? std::llround(8 * options.scale.ticks_per_ms) : 0;
-  options.delay = std::llround(FLAGS_delay_ms * rate / 1000.0);
+  return Status::Ok();
+}
+
+Options OptionsFromFlags() {
+  Options options;
+  options.trace = FLAGS_trace;
+  options.policy = FLAGS_policy;
+  options.policies = FLAGS_policies;
+  options.output = FLAGS_output;
+  options.units = FLAGS_units;
+  options.cct_csv = FLAGS_cct_csv;
+  options.format = FLAGS_format;
+  options.out = FLAGS_out;
+  options.port_mib = FLAGS_port_mib;
+  options.delay_ms = FLAGS_delay_ms;
+  options.reporting_interval_ms = FLAGS_reporting_interval_ms;
+  options.capacity_changes = FLAGS_capacity_changes;
   options.levels = FLAGS_levels;
-  options.reporting_interval = std::llround(FLAGS_reporting_interval_ms * options.scale.ticks_per_ms);
   options.seed = FLAGS_seed;
-  options.clock_ns = &SteadyNanoseconds;
-  return options;
-}
-
-/// `port_rate`: bytes per second of the trace's own time, for what a deadline is a multiple of.
-Status TransformByFlags(double port_rate, weir::traces::Trace* trace) {
-  if (!(std::abs(FLAGS_batch_ms) <= 1e9)) {
-    return Status(StatusCode::kInvalidArgument, "--batch_ms: allowed: 0 to 1000000000");
-  }
-  weir::traces::TransformOptions options;
+  options.arrivals = FLAGS_arrivals;
+  options.bounds = FLAGS_bounds;
   options.scale_bytes = FLAGS_scale_bytes;
   options.scale_arrivals = FLAGS_scale_arrivals;
   options.skew_sigma = FLAGS_skew_sigma;
   options.skew_seed = FLAGS_skew_seed;
   options.shuffle_seed = FLAGS_shuffle_seed;
-  options.batch_arrivals = std::llround(FLAGS_batch_ms * static_cast<double>(weir::kMillisecond));
-  if (FLAGS_deadline_factor != -1) {
-    options.deadline_factor = FLAGS_deadline_factor;
-  }
+  options.batch_ms = FLAGS_batch_ms;
+  options.deadline_factor = FLAGS_deadline_factor;
   options.deadline_seed = FLAGS_deadline_seed;
-  options.port_rate = port_rate;
-  if (FLAGS_arrivals != "trace" && FLAGS_arrivals != "zero") {
-    return Status(StatusCode::kInvalidArgument,
-                  fmt::format("--arrivals: found \"{}\", allowed: trace, zero", FLAGS_arrivals));
-  }
-  Status status = weir::traces::Transform(options, trace);
-  for (auto& coflow : trace->coflows) {
-    coflow.arrival = FLAGS_arrivals == "zero" ? 0 : coflow.arrival;
-  }
-  return status;
+  options.pattern = FLAGS_pattern;
+  options.ports = FLAGS_ports;
+  options.coflows = FLAGS_coflows;
+  options.span_s = FLAGS_span_s;
+  options.load = FLAGS_load;
+  options.width = FLAGS_width;
+  options.skew = FLAGS_skew;
+  options.jobs = FLAGS_jobs;
+  options.ranks = FLAGS_ranks;
+  options.iterations = FLAGS_iterations;
+  options.micro_batches = FLAGS_micro_batches;
+  options.bytes = FLAGS_bytes;
+  options.period_s = FLAGS_period_s;
+  return options;
 }
 
-Result<PolicyRun> RunPolicy(const weir::traces::Trace& trace, const std::string& policy, const SimOptions& options) {
-  const auto parsed = weir::scheduler::ParsePolicy(policy);
-  if (!parsed) {
-    return tl::unexpected(parsed.error());
+std::vector<FlagHelp> FlagHelpOf(std::string_view command) {
+  std::vector<FlagHelp> flags;
+  for (const std::string_view name : FlagsOf(command)) {
+    const auto info = gflags::GetCommandLineFlagInfoOrDie(std::string(name).c_str());
+    const bool is_double = info.type == "double";
+    flags.push_back({info.name, info.description,
+                     is_double ? fmt::format("{:g}", std::stod(info.default_value)) : info.default_value});
   }
-  auto order = weir::scheduler::MakeOrder(parsed->order);
-  if (!order) {
-    return tl::unexpected(order.error());
-  }
-  const auto unknown =
-      std::find_if(trace.coflows.begin(), trace.coflows.end(), [](const auto& c) { return !c.size_known; });
-  if (((*order)->needs_sizes() || parsed->rate.name == "madd") && unknown != trace.coflows.end()) {
-    return weir::Error(
-        StatusCode::kUnsupported,
-        fmt::format("policy {} needs sizes, but coflow {} has none; allowed: fifo, ncf, dclas, saath, philae, "
-                    "pilots with any rate but madd",
-                    policy, unknown->id));
-  }
-  PolicyRun run;
-  run.policy = policy;
-  const std::int64_t begin = SteadyNanoseconds();
-  const auto rate = weir::scheduler::MakeRate(parsed->rate);
-  if (*rate == nullptr && (options.reporting_interval > 0 || !options.capacity_changes.empty())) {
-    return weir::Error(
-        StatusCode::kUnsupported,
-        fmt::format("policy {}: the reporting interval and changes of capacity need a fluid rate, such as "
-                    "rate=maxmin; \"weir-sim policies\" lists them",
-                    policy));
-  }
-  if (*rate == nullptr) {
-    run.outcome = weir::scheduler::RunMatching(trace, order->get(), options);
-  } else {
-    auto outcome = weir::scheduler::RunFluid(trace, weir::scheduler::Fabric::BigSwitch(trace.ports), order->get(),
-                                             rate->get(), options);
-    if (!outcome) {
-      return tl::unexpected(outcome.error());
-    }
-    run.outcome = std::move(*outcome);
-  }
-  run.wall_seconds = static_cast<double>(SteadyNanoseconds() - begin) * 1e-9;
-  run.summary = weir::scheduler::Summarise(run.outcome, trace.ports, options.scale);
-  return run;
+  return flags;
 }
 
-std::vector<std::string> SplitPolicies(const std::string& text) {
-  std::vector<std::string> parts;
-  std::size_t at = 0;
-  while (at <= text.size()) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
+struct Command {
+  std::string_view name;
+  int (*run)(const Options&);
+};
+
+constexpr Command kCommands[] = {{"run", &RunCommand},
+                                 {"compare", &CompareCommand},
+                                 {"convert", &ConvertCommand},
+                                 {"generate", &GenerateCommand},
+                                 {"policies", &PoliciesCommand}};
+
+bool AsksForHelp(const std::string& argument) {
+  return argument == "--help" || argument == "-h";
 }
 
-int RunPolicies(const weir::traces::Trace& trace, const std::vector<std::string>& policies, const SimOptions& options,
-                weir::tools::OutputForm form) {
-  const auto effort = weir::scheduler::BoundEffortFromName(FLAGS_bounds);
-  if (!effort) {
-    return Fail(effort.error());
-  }
-  std::vector<PolicyRun> runs;
-  for (const std::string& policy : policies) {
-    auto run = RunPolicy(trace, policy, options);
-    if (!run) {
-      return Fail(Status(StatusCode::kInvalidArgument, run.error().message()));
-    }
-    runs.push_back(std::move(*run));
-  }
-  if (*effort == weir::scheduler::BoundEffort::kFull && !weir::scheduler::LpBoundAvailable()) {
-    std::cerr << "weir-sim: no LP bound: built without CLP (Debian: coinor-libclp-dev)\n";
-  }
-  weir::tools::PrintRuns(runs, weir::scheduler::ComputeBounds(weir::scheduler::ProblemOf(trace, options), *effort),
-                         form, options.scale, &std::cout);
-  if (!FLAGS_cct_csv.empty()) {
-    if (Status status = weir::tools::WriteCctCsv(runs.front(), options.scale, FLAGS_cct_csv); !status.ok()) {
-      std::cerr << "weir-sim: " << status.message() << '\n';
-      return kFailed;
-    }
-  }
-  return 0;
+int Help(const std::string& command) {
+  return HelpCommand(command, FlagHelpOf(command));
 }
 
-int Convert(const weir::traces::Trace& trace) {
-  const auto format = weir::traces::FormatFromName(FLAGS_format);
-  if (!format) {
-    return Fail(format.error());
+int Main(const std::vector<std::string>& arguments) {
+  const std::string name = arguments.empty() ? "" : arguments[0];
+  if (name == "--version") {
+    std::cout << "weir-sim " WEIR_VERSION "\n";
+    return 0;
   }
-  std::ofstream out(FLAGS_out);
-  if (!out.is_open()) {
-    return Fail(Status(StatusCode::kNotFound,
-                       fmt::format("cannot write --out \"{}\"; name a file in a directory that exists", FLAGS_out)));
+  if (name == "help" || AsksForHelp(name)) {
+    return Help(arguments.size() > 1 ? arguments[1] : "");
   }
-  const Status status = weir::traces::Write(trace, *format, &out);
-  return status.ok() ? 0 : Fail(status);
+  const auto* command = std::find_if(std::begin(kCommands), std::end(kCommands),
+                                     [&name](const Command& candidate) { return candidate.name == name; });
+  if (command == std::end(kCommands)) {
+    return Fail(Status(StatusCode::kInvalidArgument,
+                       fmt::format("found command \"{}\"; \"weir-sim help\" lists what is allowed", name)));
+  }
+  const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+  if (std::any_of(rest.begin(), rest.end(), &AsksForHelp)) {
+    return Help(name);
+  }
+  const Status status = ParseFlags(name, rest);
+  return status.ok() ? command->run(OptionsFromFlags()) : Fail(status);
 }
 
 }  // namespace
+}  // namespace weir::tools
 
 int main(int argc, char** argv) {
-  gflags::SetUsageMessage(kUsage);
-  gflags::SetVersionString(WEIR_VERSION);
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
-  const std::string command = argc == 2 ? argv[1] : "";
-  const auto form = weir::tools::OutputFormFromName(FLAGS_output);
-  if (!form) {
-    return Fail(form.error());
-  }
-  if (command == "policies") {
-    weir::tools::PrintPolicies(*form, &std::cout);
-    return 0;
-  }
-  if (command != "run" && command != "compare" && command != "convert") {
-    std::cerr << "weir-sim: expected one command: run, compare, convert or policies\n" << kUsage << '\n';
-    return kWrongUsage;
-  }
-  if (FLAGS_trace.empty()) {
-    return Fail(Status(StatusCode::kInvalidArgument, "--trace is missing; for example --trace FB2010-1Hr-150-0.txt"));
-  }
-  auto options = OptionsFromFlags();
-  if (!options) {
-    return Fail(options.error());
-  }
-  auto trace = weir::traces::Load(FLAGS_trace);
-  if (!trace) {
-    return Fail(trace.error());
-  }
-  auto changes = weir::scheduler::ParseCapacityChanges(FLAGS_capacity_changes, trace->ports, options->scale);
-  if (!changes) {
-    return Fail(changes.error());
-  }
-  options->capacity_changes = std::move(*changes);
-  if (const Status status = TransformByFlags(options->scale.ticks_per_ms * 1000, &*trace); !status.ok()) {
-    return Fail(status);
-  }
-  if (command == "convert") {
-    return Convert(*trace);
-  }
-  return RunPolicies(*trace, command == "run" ? std::vector<std::string>{FLAGS_policy} : SplitPolicies(FLAGS_policies),
-                     *options, *form);
+  return weir::tools::Main(std::vector<std::string>(argv + 1, argv + argc));
 }

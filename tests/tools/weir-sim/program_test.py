@@ -1,0 +1,161 @@
+#!/usr/bin/python3
+"""Runs weir-sim as a person would, right and wrong. Usage: program_test.py PATH"""
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(1))
+TRACE = "3 3\n1 0 1 0 1 1:4.0\n2 5 2 0 2 1 1:2.0\n3 9 1 1 2 0:1.0 2:1.0\n"
+HEADER = '{"weir_trace":1,"ports":3}\n'
+
+
+def run(*arguments, cwd=None):
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60, cwd=cwd)
+    return done.returncode, done.stdout, done.stderr
+
+
+class WeirSim(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.trace = self.file("trace.txt", TRACE)
+
+    def file(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", newline="") as out:
+            out.write(text)
+        return path
+
+    def test_compare_as_json_csv_and_table(self):
+        code, out, error = run("compare", f"--trace={self.trace}", "--policies=sebf,order=dclas factor=2", "--output=json")
+        self.assertEqual((code, error), (0, ""))
+        results = json.loads(out)["results"]
+        self.assertEqual([one["policy"] for one in results], ["sebf", "order=dclas factor=2"])
+        for one in results:
+            self.assertLessEqual(one["bound"], one["cct"]["mean"])
+            self.assertLessEqual(one["cct"]["p50"], one["cct"]["p95"])
+            self.assertLessEqual(one["cct"]["p99"], one["cct"]["max"])
+            self.assertGreaterEqual(one["slowdown"]["mean"], 1)
+            self.assertTrue(0 < one["utilisation"] <= 1 and 0 < one["jain"] <= 1, one)
+        code, out, _ = run("compare", "--trace", self.trace, "--policies", "sebf", "--output", "csv")
+        self.assertEqual((code, len(out.splitlines())), (0, 2))
+        self.assertIn("mean CCT", run("compare", "--trace", self.trace, "--policies", "sebf")[1])
+
+    def test_run_writes_every_completion_time(self):
+        path = os.path.join(self.folder, "ccts.csv")
+        self.assertEqual(run("run", "--trace", self.trace, "--policy=sebf", "--cct-csv", path)[0], 0)
+        with open(path) as lines:
+            rows = lines.read().splitlines()
+        self.assertEqual(rows[0], "coflow_id,cct")
+        self.assertEqual([row.split(",")[0] for row in rows[1:]], ["1", "2", "3"])
+        self.assertAlmostEqual(float(rows[2].split(",")[1]), 15.625)  # 2 MiB at 128 MiB/s, before the larger one
+
+    def test_convert_reads_back_the_same(self):
+        there, back = (os.path.join(self.folder, name) for name in ("there.jsonl", "back.txt"))
+        self.assertEqual(run("convert", "--trace", self.trace, "--out", there)[0], 0)
+        self.assertEqual(run("convert", "--trace", there, "--format=facebook", "--out", back)[0], 0)
+        with open(back) as text:
+            self.assertEqual(text.read(), TRACE)
+
+    def test_what_is_generated_can_be_run(self):
+        for pattern in ("facebook", "ring", "tree", "all-to-all", "ps", "pipeline"):
+            path, again = (os.path.join(self.folder, name) for name in ("generated", "again"))
+            for out in (path, again):
+                code, said, error = run("generate", "--pattern", pattern, "--seed=7", "--ports=20", "--coflows=30", "--jobs=3",
+                                        "--ranks=4", "--out", out)
+                self.assertEqual((code, said, error), (0, "", ""), pattern)
+            with open(path) as first, open(again) as second:
+                self.assertEqual(first.read(), second.read(), pattern)
+            self.assertEqual(run("compare", "--trace", path, "--policies=sebf,fifo")[0], 0, pattern)
+
+    def test_windows_line_ends_read_the_same(self):
+        windows = self.file("windows.txt", TRACE.replace("\n", "\r\n"))
+        times = [[one["cct"] for one in json.loads(run("compare", "--trace", path, "--output=json")[1])["results"]]
+                 for path in (self.trace, windows)]
+        self.assertEqual(times[0], times[1])
+
+    def test_bad_traces_each_have_a_message(self):
+        one_flow = '{"id":1,"flows":[[0,1,%s]]}\n'
+        cases = (("2 1\n1 0 1 0 1 1:nan\n", ':2: field 6 (megabytes): found "nan"'),
+                 ("2 1\n1 0 1 0 1 1:-1\n", 'found "-1", allowed: a number above 0'),
+                 ("2 1\n1 0 1 0 1 1:0\n", 'found "0", allowed: a number above 0'),
+                 ("2 1\n1 0 1 0 1 1:1e18\n", 'found "1e18", allowed'),
+                 ("2 1\n1 0 1 2 1 1:1\n", "mapper port"),
+                 ("2 1\n1 0 1 0 1 2:1\n", "reducer port"),
+                 ("2 2\n1 0 1 0 1 1:1\n2 0 1 0 0\n", "field 5 (reducers)"),
+                 ("2 2\n1 0 1 0 1 1:1\n1 0 1 0 1 1:1\n", "occurs twice"),
+                 ("2 2\n1 0 1 0 1 1:1\n", "it is cut short"),
+                 ("2 1\n1 0 1 0 1 1:", "megabytes"),
+                 ("", "the file is empty"),
+                 ("<html>\n", "not a trace"),
+                 (HEADER + one_flow % "1000000000000000000", "flows: bytes"),
+                 (HEADER + one_flow % "-1", "flows: bytes"),
+                 (HEADER + one_flow % "NaN", "not a JSON object"),
+                 (HEADER + '{"id":1,"flows":[]}\n', "coflow 1 has no flows"),
+                 (HEADER + '{"id":1,"flows":[[0,3,1]]}\n', "destination port"),
+                 (HEADER + '{"id":1,"flo', "cut short"),
+                 (HEADER + '{"id":1,"after":[2],"flows":[[0,1,1]]}\n{"id":2,"after":[1],"flows":[[0,1,1]]}\n', "cycle"),
+                 (HEADER + '{"id":1,"after":[9],"flows":[[0,1,1]]}\n', "coflow 9, which is not in the trace"))
+        for text, message in cases:
+            path = self.file("bad", text)
+            code, out, error = run("compare", "--trace", path)
+            self.assertEqual((code, out), (3, ""), (text, error))
+            self.assertTrue(error.startswith(f"weir-sim: {path}:"), error)
+            self.assertIn(message, error, text)
+
+    def test_wrong_usage_says_what_is_allowed(self):
+        trace = f"--trace={self.trace}"
+        for arguments in (("compare", trace, "--colour=red"), ("policies", trace), ("compare", trace, "--levels=many"),
+                          ("compare", trace, "extra"), ("run", "--trace"), ("compare", trace, "--levels=-1"),
+                          ("compare", trace, "--port_mib=nan"), ("compare", trace, "--delay_ms=-1"),
+                          ("compare", trace, "--output=xml"), ("compare", trace, "--units=s"), ("policies", "--output=xml"),
+                          ("compare", trace, "--skew_sigma=-1"), ("compare", trace, "--batch_ms=inf"),
+                          ("generate", "--pattern=star"), ("generate", "--load=nan"), ("generate", "--ports=1"),
+                          ("generate", "--pattern=ring", "--ranks=999"), ("generate", "--span_s=-1"),
+                          ("generate", "--pattern=ring", "--period_s=nan"), ("generate", "--jobs=-1"),
+                          ("convert", trace, "--format=pdf"), ("run", trace, "--policy=fastest"), ("dance",), ()):
+            code, out, error = run(*arguments)
+            self.assertEqual((code, out), (2, ""), (arguments, error))
+            self.assertIn("allowed", error, arguments)
+        code, _, error = run("run")
+        self.assertEqual(code, 2)
+        self.assertIn("--trace is missing", error)
+
+    def test_files_that_cannot_be_opened(self):
+        nowhere = os.path.join(self.folder, "none", "x")
+        for arguments in (("run", "--trace", nowhere), ("run", "--trace", self.trace, "--cct_csv", nowhere),
+                          ("convert", "--trace", self.trace, "--out", nowhere)):
+            code, _, error = run(*arguments)
+            self.assertEqual(code, 1, arguments)
+            self.assertIn(nowhere, error)
+        code, _, error = run("convert", "--trace", self.trace, "--out", "/dev/full")
+        self.assertEqual(code, 1)
+        self.assertIn("/dev/full", error)
+
+    def test_what_a_policy_or_a_format_cannot_do(self):
+        path = self.file("unknown.jsonl", HEADER + '{"id":1,"size_known":false,"flows":[[0,1,8]]}\n')
+        for arguments in (("run", "--policy=sebf"), ("convert", "--format=facebook", "--out=/dev/null")):
+            code, _, error = run(*arguments, "--trace", path)
+            self.assertEqual(code, 4, arguments)
+            self.assertIn("coflow 1", error)
+
+    def test_the_examples_of_the_help_work(self):
+        self.file("FB2010-1Hr-150-0.txt", TRACE)
+        for command in ("run", "compare", "convert", "generate", "policies"):
+            code, out, _ = run("help", command)
+            self.assertEqual((code, out), (0, run(command, "--help")[1]))
+            examples = [shlex.split(line)[1:] for line in out.split("Example:\n")[1].splitlines() if line]
+            self.assertTrue(examples, command)
+            for example in examples:
+                self.assertEqual(run(*example, cwd=self.folder)[0], 0, example)
+            self.assertIn(command, run("--help")[1])
+        self.assertEqual(run("help", "dance")[0], 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,74 @@
+#include <iostream>
+
+#include "scheduler/bounds/bounds.h"
+#include "scheduler/bounds/lp_bound.h"
+#include "scheduler/policy/capacity_changes.h"
+#include "tools/weir-sim/commands.h"
+#include "tools/weir-sim/runner.h"
+
+namespace weir::tools {
+namespace {
+
+std::vector<std::string> SplitPolicies(const std::string& text) {
+  std::vector<std::string> parts;
+  std::size_t at = 0;
+  while (at <= text.size()) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+int RunPolicies(const Options& options, const std::vector<std::string>& policies) {
+  const auto form = OutputFormFromName(options.output);
+  if (!form) {
+    return Fail(form.error());
+  }
+  const auto effort = scheduler::BoundEffortFromName(options.bounds);
+  if (!effort) {
+    return Fail(effort.error());
+  }
+  auto sim = SimOptionsOf(options);
+  if (!sim) {
+    return Fail(sim.error());
+  }
+  const auto trace = LoadTrace(options, *sim);
+  if (!trace) {
+    return Fail(trace.error());
+  }
+  auto changes = scheduler::ParseCapacityChanges(options.capacity_changes, trace->ports, sim->scale);
+  if (!changes) {
+    return Fail(changes.error());
+  }
+  sim->capacity_changes = std::move(*changes);
+  std::vector<PolicyRun> runs;
+  for (const std::string& policy : policies) {
+    auto run = RunPolicy(*trace, policy, *sim);
+    if (!run) {
+      return Fail(run.error());
+    }
+    runs.push_back(std::move(*run));
+  }
+  if (*effort == scheduler::BoundEffort::kFull && !scheduler::LpBoundAvailable()) {
+    std::cerr << "weir-sim: no LP bound: built without CLP (Debian: coinor-libclp-dev)\n";
+  }
+  PrintRuns(runs, scheduler::ComputeBounds(scheduler::ProblemOf(*trace, *sim), *effort), *form, sim->scale, &std::cout);
+  if (options.cct_csv.empty()) {
+    return 0;
+  }
+  const Status status = WriteCctCsv(runs.front(), sim->scale, options.cct_csv);
+  return status.ok() ? 0 : Fail(status);
+}
+
+}  // namespace
+
+int RunCommand(const Options& options) {
+  return RunPolicies(options, {options.policy});
+}
+
+int CompareCommand(const Options& options) {
+  return RunPolicies(options, SplitPolicies(options.policies));
+}
+
+}  // namespace weir::tools
