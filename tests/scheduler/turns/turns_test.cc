@@ -197,7 +197,7 @@ TEST_F(Turns, KeyIsProjectedSlowdownOverTheRootOfTheShare) {
   Left(lane, 1e6);                    // 0.1 s to send
   Due(lane, 0);                       // so it would end 0.1 s late
   Decide();
-  const double expected = 1.1 / 0.5 * std::pow(1.0 / (0.1 * 0.1), 0.1);
+  const double expected = 1.1 / 0.5 * std::pow(1.0 / 0.1, 0.1);
   EXPECT_NEAR(state_.jobs[job].turn.key, expected, 1e-9);
 }
 
