@@ -141,9 +141,12 @@ AttachResult Attach(const char* socket_path, const AttachRequest& request, int t
   const Descriptor segment_fd(fds[0]);
   const Descriptor doorbell_fd(fds[1]);
   if (!answered) return AttachResult::kNoAgent;
-  if (reply.magic != kSegmentMagic) return AttachResult::kBroken;
-  if (reply.status != 0) return AttachResult::kRefused;
-  if (reply.version_major != kSegmentVersionMajor || reply.size < sizeof(Segment)) return AttachResult::kBroken;
+  if (reply.magic != kSegmentMagic || reply.version_major != kSegmentVersionMajor) return AttachResult::kBroken;
+  if (reply.status != 0) {
+    CopyText(out->reason, sizeof out->reason, reply.reason);
+    return AttachResult::kRefused;
+  }
+  if (reply.size < sizeof(Segment)) return AttachResult::kBroken;
   auto* segment = static_cast<Segment*>(MapShared(segment_fd.get(), sizeof(Segment)));
   auto* doorbell = static_cast<Doorbell*>(MapShared(doorbell_fd.get(), sizeof(Doorbell)));
   if (segment == nullptr || doorbell == nullptr || segment->header.magic != kSegmentMagic) {
@@ -151,7 +154,8 @@ AttachResult Attach(const char* socket_path, const AttachRequest& request, int t
     if (doorbell != nullptr) munmap(doorbell, sizeof(Doorbell));
     return AttachResult::kBroken;
   }
-  *out = {segment, doorbell};
+  out->segment = segment;
+  out->doorbell = doorbell;
   return AttachResult::kAttached;
 }
 

@@ -11,9 +11,11 @@ namespace weir::client {
 struct Attachment {
   Segment* segment = nullptr;  ///< Mapped for the rest of the process's life; never unmapped, so no reader can fault.
   Doorbell* doorbell = nullptr;
+  char reason[sizeof(AttachReply::reason)] = {};  ///< In the agent's words, if it refused; else empty.
   explicit operator bool() const { return segment != nullptr; }
 };
 
+/// kBroken: the agent is of another version, or what it sent makes no sense.
 enum class AttachResult { kAttached, kNoAgent, kRefused, kBroken };
 
 /// Connects to the agent at `socket_path`, sends `request`, maps what comes back. Takes `timeout_ms` at the most. Any

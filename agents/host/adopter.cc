@@ -37,6 +37,7 @@ Nanoseconds Adopter::NextLook() const {
 
 void Adopter::Look(Nanoseconds now) {
   if (now < NextLook()) return;
+  guardian_.Tend();
   bool active = false;
   for (auto at = processes_.begin(); at != processes_.end();) {
     auto& [id, process] = *at;
@@ -106,20 +107,17 @@ void Adopter::AddSocket(Nanoseconds now, ProcessId id, Process& process, const F
 
 /// Bytes in the kernel's queues stand for demand: whatever the process has not handed over yet cannot be seen.
 void Adopter::SampleLanes(Nanoseconds now, ProcessId id, const Process& process) {
-  std::vector<SocketKey> keys;
-  std::vector<std::uint32_t> lanes;
-  for (const auto& [inode, socket] : process.sockets) {
-    keys.push_back(socket.key);
-    lanes.push_back(socket.lane);
-  }
-  const auto queues = diag_.Query(keys);
+  Sockets sockets;
+  for (const auto& [inode, socket] : process.sockets) sockets.push_back(&socket);
+  const auto queues = Queues(process, sockets);
   if (!queues) return;
   std::vector<LaneSample> samples(process.peers.size());
-  for (std::size_t i = 0; i < keys.size(); ++i) {
+  for (std::size_t i = 0; i < sockets.size(); ++i) {
     const Bytes queued = SockDiag::Sum({&(*queues)[i], 1}).queued;
     if (queued == 0) continue;
-    samples[lanes[i]].rest += queued;
-    ++samples[lanes[i]].sockets;
+    LaneSample& sample = samples[sockets[i]->lane];
+    sample.rest += queued;
+    ++sample.sockets;
   }
   for (std::uint32_t lane = 0; lane < samples.size(); ++lane) engine_.OnSample(now, {id, lane}, samples[lane]);
 }
@@ -160,14 +158,29 @@ void Adopter::Cap(const Process& process, Socket& socket, std::uint64_t rate) {
   if (rate == 0) guardian_.Forget(pid, socket.id.inode);
 }
 
-std::vector<SocketKey> Adopter::Sockets(LaneRef lane) const {
-  std::vector<SocketKey> keys;
+Result<std::vector<SocketQueue>> Adopter::Queues(LaneRef lane) {
   const auto found = processes_.find(lane.process);
-  if (found == processes_.end()) return keys;
+  if (found == processes_.end()) return std::vector<SocketQueue>();
+  Sockets sockets;
   for (const auto& [inode, socket] : found->second.sockets) {
-    if (socket.lane == lane.index) keys.push_back(socket.key);
+    if (socket.lane == lane.index) sockets.push_back(&socket);
   }
-  return keys;
+  return Queues(found->second, sockets);
+}
+
+/// By address where sock_diag reaches, since that leaves the sockets alone; else each is borrowed for the moment.
+Result<std::vector<SocketQueue>> Adopter::Queues(const Process& process, const Sockets& sockets) {
+  if (process.handle.other_network()) {
+    std::vector<SocketQueue> queues;
+    for (const Socket* socket : sockets) {
+      const auto borrowed = process.handle.Borrow(socket->id);
+      queues.push_back(borrowed ? QueueOf(borrowed->get()) : SocketQueue());
+    }
+    return queues;
+  }
+  std::vector<SocketKey> keys;
+  for (const Socket* socket : sockets) keys.push_back(socket->key);
+  return diag_.Query(keys);
 }
 
 void Adopter::Release() {

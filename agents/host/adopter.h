@@ -39,7 +39,8 @@ class Adopter {
 
   bool Has(ProcessId process) const { return processes_.contains(process); }
   void Write(LaneRef lane, const LaneControl& control);
-  std::vector<SocketKey> Sockets(LaneRef lane) const;
+  /// What the kernel says of the lane's sockets.
+  Result<std::vector<SocketQueue>> Queues(LaneRef lane);
   /// Takes off every cap. Lanes may be written again afterwards.
   void Release();
 
@@ -61,6 +62,8 @@ class Adopter {
     Nanoseconds scan_at = 0;
   };
 
+  using Sockets = std::vector<const Socket*>;
+  Result<std::vector<SocketQueue>> Queues(const Process& process, const Sockets& sockets);
   void Scan(Nanoseconds now, ProcessId id, Process& process);
   void AddSocket(Nanoseconds now, ProcessId id, Process& process, const ForeignSocket& found);
   void SampleLanes(Nanoseconds now, ProcessId id, const Process& process);

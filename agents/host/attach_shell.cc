@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "coflow/job.h"
+#include "coflow/log.h"
 
 namespace weir::agents {
 
@@ -45,6 +46,17 @@ Result<std::string> ReadText(const char (&field)[N], const char* name) {
   return text;
 }
 
+/// Makes the folder of the socket if only that is missing, as /run/weir is after a boot.
+Status MakeFolder(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos || slash == 0) return Status::Ok();
+  const std::string folder = path.substr(0, slash);
+  struct stat info;
+  if (stat(folder.c_str(), &info) == 0 || mkdir(folder.c_str(), 0755) == 0) return Status::Ok();
+  return Status(StatusCode::kUnavailable, "cannot make " + folder + " for the socket: " + std::strerror(errno) +
+                                              "; make it, or choose another --socket");
+}
+
 /// Removes a socket file that nobody serves. Fails if somebody does.
 Status ClearStaleSocket(const std::string& path) {
   struct stat info;
@@ -53,16 +65,19 @@ Status ClearStaleSocket(const std::string& path) {
     return Status(StatusCode::kAlreadyExists,
                   path + " exists and is not a socket; remove it or choose another --socket");
   }
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  // Not blocking: an agent that is frozen has a full queue in the end.
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.c_str(), path.size());
-  const bool served = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  const int error = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ? 0 : errno;
   close(fd);
-  if (served)
+  if (error == 0 || error == EAGAIN)
     return Status(StatusCode::kAlreadyExists, "another agent serves " + path + "; stop it or choose another --socket");
-  unlink(path.c_str());
-  return Status::Ok();
+  if (error == ECONNREFUSED && unlink(path.c_str()) == 0) return Status::Ok();
+  return Status(StatusCode::kUnavailable, "cannot replace " + path + ": " +
+                                              std::strerror(error == ECONNREFUSED ? errno : error) +
+                                              "; remove it, or choose another --socket");
 }
 
 Status SendReply(int fd, const client::AttachReply& reply, const int* fds, std::size_t count) {
@@ -149,6 +164,7 @@ struct AttachServer::Impl : std::enable_shared_from_this<AttachServer::Impl> {
   /// True once the peer has been served or is not worth waiting for.
   bool Serve(const std::shared_ptr<Peer>& peer);
   void Attach(Peer& peer);
+  void Refuse(Peer& peer, std::uint32_t status, const std::string& reason);
   void Answer(const std::shared_ptr<Peer>& peer);
   static PeerCredentials Credentials(Peer& peer);
 };
@@ -219,20 +235,21 @@ void AttachServer::Impl::Attach(Peer& peer) {
   std::memcpy(&request, peer.inbox.data(), sizeof(request));
   const int fd = peer.socket.native_handle();
   if (request.magic != client::kSegmentMagic || request.version_major != client::kSegmentVersionMajor) {
-    ++refused;
-    static_cast<void>(SendReply(fd, MakeReply(1, "this agent speaks segment version 1"), nullptr, 0));
-    return;
+    return Refuse(peer, 1, "this agent speaks segment version " + std::to_string(client::kSegmentVersionMajor));
   }
   Result<JobInfo> job = ReadAttachRequest(request);
   Result<Attached> attached =
       job ? handler.on_attach(Credentials(peer), *job) : Result<Attached>(tl::unexpected<Status>(job.error()));
-  if (!attached) {
-    ++refused;
-    static_cast<void>(SendReply(fd, MakeReply(2, attached.error().message()), nullptr, 0));
-    return;
-  }
+  if (!attached) return Refuse(peer, 2, attached.error().message());
   const int fds[2] = {attached->memfd, attached->doorbell};
   handler.on_attach_done(attached->process, SendReply(fd, MakeReply(0, ""), fds, 2).ok());
+}
+
+/// A process that was refused asks again every few seconds at the most.
+void AttachServer::Impl::Refuse(Peer& peer, std::uint32_t status, const std::string& reason) {
+  ++refused;
+  log::Warn("attach_refused", {{"pid", Credentials(peer).pid}, {"reason", reason}});
+  static_cast<void>(SendReply(peer.socket.native_handle(), MakeReply(status, reason), nullptr, 0));
 }
 
 void AttachServer::Impl::Answer(const std::shared_ptr<Peer>& peer) {
@@ -261,13 +278,16 @@ Status AttachServer::Listen(const std::string& path, std::uint32_t mode) {
   if (path.empty() || path.size() >= sizeof(sockaddr_un::sun_path)) {
     return Status(StatusCode::kInvalidArgument, "--socket '" + path + "' must have 1 to 107 characters");
   }
-  Status stale = ClearStaleSocket(path);
-  if (!stale.ok()) return stale;
+  if (Status made = MakeFolder(path); !made.ok()) return made;
+  if (Status cleared = ClearStaleSocket(path); !cleared.ok()) return cleared;
   error_code error;
   impl_->acceptor.open(stream_protocol(), error);
   if (!error) impl_->acceptor.bind(stream_protocol::endpoint(path), error);
   if (!error) impl_->acceptor.listen(128, error);
-  if (error) return Status(StatusCode::kUnavailable, "cannot listen at " + path + ": " + error.message());
+  if (error) {
+    return Status(StatusCode::kUnavailable,
+                  "cannot listen at " + path + ": " + error.message() + "; choose another --socket");
+  }
   if (chmod(path.c_str(), mode) != 0) {
     return Status(StatusCode::kPermissionDenied, "cannot set the mode of " + path + ": " + std::strerror(errno));
   }

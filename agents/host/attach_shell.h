@@ -48,7 +48,7 @@ class AttachServer {
 
   AttachServer(boost::asio::io_context& loop, Handler handler);
   ~AttachServer();
-  /// Refused if another agent answers at `path`; a socket file that nobody serves is replaced.
+  /// Refused if another agent answers at `path`; a socket file that nobody serves is replaced, a missing folder made.
   Status Listen(const std::string& path, std::uint32_t mode);
   /// Stops accepting and removes the file.
   void Stop();

@@ -27,12 +27,13 @@ Result<std::pair<std::string, std::string>> SplitAddress(const std::string& addr
   const std::size_t colon = address.rfind(':');
   const auto wrong = [&] {
     return Error(StatusCode::kInvalidArgument,
-                 "'" + address + "' is not HOST:PORT or [V6]:PORT, such as 10.0.0.1:7400");
+                 "'" + address + "' is not HOST:PORT or [V6]:PORT with a port from 1 to 65535, such as 10.0.0.1:7070");
   };
   if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) return wrong();
   std::string host = address.substr(0, colon);
   std::string port = address.substr(colon + 1);
   if (port.find_first_not_of("0123456789") != std::string::npos || port.size() > 5) return wrong();
+  if (const int number = std::stoi(port); number < 1 || number > 65535) return wrong();
   if (host.front() == '[') {
     if (host.back() != ']' || host.size() < 3) return wrong();
     host = host.substr(1, host.size() - 2);
@@ -185,7 +186,7 @@ void CoordinatorLink::Impl::Drop(const std::string& reason) {
     if (!error && self->Current(number)) self->Connect();
   });
   backoff = std::min(2 * backoff, kBackoffMax);
-  if (was_connected) handler.on_disconnected(reason);
+  (was_connected ? handler.on_disconnected : handler.on_unreachable)(reason);
 }
 
 void CoordinatorLink::Impl::Stop() {
@@ -215,6 +216,7 @@ void CoordinatorLink::Send(const std::vector<std::string>& messages) {
 }
 
 void CoordinatorLink::Drop(const std::string& reason) {
+  impl_->backoff = kBackoffMax;
   impl_->Drop(reason);
 }
 

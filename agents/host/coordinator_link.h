@@ -30,7 +30,8 @@ class CoordinatorLink {
   struct Handler {
     std::function<void()> on_connected;
     std::function<void(const std::string& reason)> on_disconnected;
-    std::function<void(std::string_view frame)> on_frame;  ///< May call Drop().
+    std::function<void(const std::string& reason)> on_unreachable;  ///< An attempt failed; another follows.
+    std::function<void(std::string_view frame)> on_frame;           ///< May call Drop().
   };
   /// `address` is HOST:PORT or [V6]:PORT. Nothing happens before Start.
   CoordinatorLink(boost::asio::io_context& loop, const std::string& address, Handler handler);
@@ -39,7 +40,7 @@ class CoordinatorLink {
   void Start();
   /// Writes at once what the socket takes; the rest follows when it can. Ignored while not connected.
   void Send(const std::vector<std::string>& messages);
-  /// Ends this connection and begins the backoff.
+  /// Ends this connection, because of what was said on it, and begins the longest backoff.
   void Drop(const std::string& reason);
   /// Ends it for good.
   void Stop();
@@ -50,7 +51,7 @@ class CoordinatorLink {
   std::shared_ptr<Impl> impl_;  ///< Shared with completions in flight, which may outlive the link.
 };
 
-/// Splits HOST:PORT or [V6]:PORT.
+/// Splits HOST:PORT or [V6]:PORT; ports are 1 to 65535.
 Result<std::pair<std::string, std::string>> SplitAddress(const std::string& address);
 
 }  // namespace weir::agents

@@ -32,7 +32,7 @@ struct EngineOptions {
   std::vector<std::string> addresses;  ///< Of this host, textual.
   LocalPolicy local_policy = LocalPolicy::kNone;
   Nanoseconds lowat_window = 2 * kMillisecond;  ///< What a socket may hold unsent, as time at its rate.
-  bool marks = false;                           ///< Set DSCP from levels.
+  bool marks = false;                           ///< Set DSCP and priority from levels.
 };
 
 /// Counted for `status` and for people; never read by the engine itself.
@@ -44,6 +44,7 @@ struct EngineCounters {
   std::uint64_t directives_refused = 0;
   std::uint64_t stale = 0;          ///< Schedules and welcomes of an old epoch or sequence.
   std::uint64_t garbage = 0;        ///< Coordinator messages that could not be understood.
+  std::uint64_t refusals = 0;       ///< Things we said that the coordinator refused.
   std::uint64_t fallbacks = 0;      ///< Times the coordinator fell silent for longer than the TTL.
   std::uint64_t messages_lost = 0;  ///< Message entries overwritten before they were read.
 };
@@ -65,10 +66,13 @@ struct Actions {
   std::vector<LaneRef> measures;
   std::vector<std::string> messages;  ///< Serialized wire::AgentMessage, to be framed.
   std::vector<Arm> arms;
+  std::string refusal;            ///< The first one of this connection, for people; empty if there was none.
   bool disconnect = false;        ///< Close, come back later.
   std::string disconnect_reason;  ///< For people.
 
-  bool empty() const { return writes.empty() && measures.empty() && messages.empty() && arms.empty() && !disconnect; }
+  bool empty() const {
+    return writes.empty() && measures.empty() && messages.empty() && arms.empty() && refusal.empty() && !disconnect;
+  }
 };
 
 /// Decides what the agent of one host does: follows each lane from its first write to its drain, tells the coordinator,
@@ -177,6 +181,8 @@ class AgentEngine {
   const Lane* FindLane(LaneId id) const;
   const EngineCounters& counters() const { return counters_; }
   bool connected() const { return welcomed_; }
+  /// The coordinator's topology does not know this host, so it manages nothing here.
+  bool host_unknown() const { return welcomed_ && host_unknown_; }
   std::uint64_t epoch() const { return epoch_; }
   bool in_fallback() const { return in_fallback_; }
   bool any_active() const { return lanes_active_ > 0; }
@@ -201,6 +207,7 @@ class AgentEngine {
 
   // Directives: engine_directives.cc.
   void Disconnect(std::string reason);
+  void OnRefuse(std::string reason);
   void OnWelcome(Nanoseconds now, const wire::Welcome& welcome);
   void OnSchedule(Nanoseconds now, const wire::Schedule& schedule);
   std::string ApplyDirective(const wire::Directive& directive);
@@ -240,6 +247,8 @@ class AgentEngine {
 
   bool connected_ = false;
   bool welcomed_ = false;
+  bool host_unknown_ = false;
+  bool refusal_told_ = false;  ///< On this connection.
   std::uint64_t epoch_ = 0;
   std::uint64_t sequence_ = 0;
   Nanoseconds heard_at_ = 0;  ///< 0 = never.

@@ -21,9 +21,12 @@ constexpr BytesPerSecond kRateMax = 1e12;
 
 /// Level 0 goes first. AF4x, AF3x, AF2x, AF1x, then CS1 ("lower effort"); docs/agent.md has the table.
 constexpr std::uint32_t kDscpOfLevel[kLevels] = {34, 36, 26, 28, 18, 20, 10, 8};
+/// As linux/pkt_sched.h names them: interactive, interactive bulk, best effort, bulk. In this order pfifo_fast serves
+/// them, and each may be set without privileges.
+constexpr std::uint32_t kPriorityOfLevel[kLevels] = {6, 6, 4, 4, 0, 0, 2, 2};
 
 std::uint32_t MarksOfLevel(std::uint32_t level) {
-  return kMarkBit | (kDscpOfLevel[level] << 2);
+  return kMarkBit | kPriorityOfLevel[level] << 8 | kDscpOfLevel[level] << 2;
 }
 
 Nanoseconds ClampTtl(std::uint32_t ttl_ms) {
@@ -50,7 +53,7 @@ void AgentEngine::OnCoordinatorMessage(Nanoseconds now, std::string_view bytes) 
       if (welcomed_) Heard(now);
       break;
     case wire::CoordinatorMessage::kRefuse:
-      Disconnect("it refused us: " + message.refuse().reason());
+      OnRefuse(message.refuse().reason());
       break;
     case wire::CoordinatorMessage::KIND_NOT_SET:
       break;
@@ -60,6 +63,14 @@ void AgentEngine::OnCoordinatorMessage(Nanoseconds now, std::string_view bytes) 
 void AgentEngine::Disconnect(std::string reason) {
   actions_.disconnect = true;
   actions_.disconnect_reason = std::move(reason);
+}
+
+/// Before the welcome it is we who are refused. Afterwards it is one thing that we said, and the rest goes on; a
+/// coordinator that wants no more of us closes the connection itself.
+void AgentEngine::OnRefuse(std::string reason) {
+  ++counters_.refusals;
+  if (!welcomed_) return Disconnect("it refused us: " + reason);
+  if (!std::exchange(refusal_told_, true)) actions_.refusal = std::move(reason);
 }
 
 void AgentEngine::OnWelcome(Nanoseconds now, const wire::Welcome& welcome) {
@@ -78,6 +89,7 @@ void AgentEngine::OnWelcome(Nanoseconds now, const wire::Welcome& welcome) {
     heartbeat_every_ = std::max(kHeartbeatMin, static_cast<Nanoseconds>(welcome.heartbeat_ms()) * kMillisecond);
   }
   welcomed_ = true;
+  host_unknown_ = welcome.host_unknown();
   lost_at_ = 0;
   heartbeat_at_ = now;
   Heard(now);
@@ -175,6 +187,7 @@ void AgentEngine::UpdateFallback(Nanoseconds now) {
 void AgentEngine::OnConnected(Nanoseconds) {
   connected_ = true;
   welcomed_ = false;
+  refusal_told_ = false;
   wire::AgentMessage message;
   wire::Hello* hello = message.mutable_hello();
   hello->set_protocol_version(1);

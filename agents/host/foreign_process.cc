@@ -52,6 +52,21 @@ UniqueFd::~UniqueFd() {
   if (fd_ >= 0) close(fd_);
 }
 
+bool LivesInAnotherNetwork(std::int64_t pid) {
+  struct stat ours;
+  struct stat its;
+  return stat("/proc/self/ns/net", &ours) == 0 &&
+         stat(("/proc/" + std::to_string(pid) + "/ns/net").c_str(), &its) == 0 &&
+         (ours.st_ino != its.st_ino || ours.st_dev != its.st_dev);
+}
+
+ForeignProcess::ForeignProcess(UniqueFd pidfd, std::int64_t pid, std::uint64_t start_time, std::uint32_t uid)
+    : pidfd_(std::move(pidfd)),
+      pid_(pid),
+      start_time_(start_time),
+      uid_(uid),
+      other_network_(LivesInAnotherNetwork(pid)) {}
+
 Result<ForeignProcess> ForeignProcess::Open(std::int64_t pid) {
   UniqueFd pidfd(pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, pid, 0)) : -1);
   struct stat info;

@@ -53,19 +53,24 @@ class ForeignProcess {
   }  ///< Clock ticks since boot; with the pid, names it for good.
   std::uint32_t uid() const { return uid_; }
   bool ended() const;
+  /// It lives in another network namespace than we do, as in a container: sock_diag knows nothing of its sockets.
+  bool other_network() const { return other_network_; }
   std::vector<ForeignSocket> Sockets() const;
   /// Our own duplicate of `socket`. Not found if it was closed meanwhile, permission denied if we may not.
   Result<UniqueFd> Borrow(const ForeignSocket& socket) const;
 
  private:
-  ForeignProcess(UniqueFd pidfd, std::int64_t pid, std::uint64_t start_time, std::uint32_t uid)
-      : pidfd_(std::move(pidfd)), pid_(pid), start_time_(start_time), uid_(uid) {}
+  ForeignProcess(UniqueFd pidfd, std::int64_t pid, std::uint64_t start_time, std::uint32_t uid);
 
   UniqueFd pidfd_;
   std::int64_t pid_;
   std::uint64_t start_time_;
   std::uint32_t uid_;
+  bool other_network_;
 };
+
+/// False also where we may not look.
+bool LivesInAnotherNetwork(std::int64_t pid);
 
 bool IsTcp(int fd);
 /// True and the addresses of both ends if `fd` is a connected TCP socket.

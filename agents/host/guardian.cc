@@ -1,8 +1,10 @@
 #include "agents/host/guardian.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +13,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
+
+#include "coflow/log.h"
 
 extern char** environ;
 
@@ -20,6 +25,7 @@ namespace {
 using SettingKey = std::pair<std::int64_t, std::uint64_t>;
 
 constexpr std::size_t kSettingsMax = 1u << 16;
+constexpr int kRestorePatience_ms = 2000;  // for the last guardian to do its work; the agent is ending
 
 std::string FormatKnow(const Setting& setting) {
   std::array<char, 160> line;
@@ -55,7 +61,29 @@ void Restore(const Setting& setting) {
 
 Guardian::~Guardian() {
   pipe_ = UniqueFd();
-  if (child_ > 0) waitpid(child_, nullptr, 0);
+  const UniqueFd ended(child_ > 0 ? static_cast<int>(syscall(SYS_pidfd_open, child_, 0)) : -1);
+  pollfd waiting{ended.get(), POLLIN, 0};
+  if (ended && poll(&waiting, 1, kRestorePatience_ms) == 1) waitpid(std::exchange(child_, -1), nullptr, 0);
+  End();
+}
+
+/// Whatever it knows is not restored: another one is going to know it, or nobody needs to any more.
+void Guardian::End() {
+  if (child_ > 0) {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+  child_ = -1;
+  pipe_ = UniqueFd();
+}
+
+void Guardian::Tend() {
+  if (child_ <= 0 || waitpid(child_, nullptr, WNOHANG) != child_) return;
+  child_ = -1;
+  pipe_ = UniqueFd();
+  if (settings_.empty()) return;
+  const Status started = StartAndTellAll();
+  log::Warn("guardian_ended", {{"caps", settings_.size()}, {"started_again", started.ok()}});
 }
 
 Status Guardian::Know(const Setting& setting) {
@@ -75,24 +103,31 @@ void Guardian::Forget(std::int64_t pid, std::uint64_t inode) {
   static_cast<void>(Tell("forget " + std::to_string(pid) + " " + std::to_string(inode) + "\n"));
 }
 
-/// Lines are shorter than PIPE_BUF: written whole or not at all. SIGPIPE is ignored by the agent.
 Status Guardian::Tell(const std::string& line) {
-  if (pipe_ && write(pipe_.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size())) return Status::Ok();
+  return pipe_ && Write(line).ok() ? Status::Ok() : StartAndTellAll();
+}
+
+Status Guardian::StartAndTellAll() {
   const Status started = Start();
   if (!started.ok()) return started;
   for (const auto& [key, setting] : settings_) {
-    const std::string each = FormatKnow(setting);
-    if (write(pipe_.get(), each.data(), each.size()) != static_cast<ssize_t>(each.size())) {
-      return Status(StatusCode::kUnavailable, std::string("the guardian does not listen: ") + std::strerror(errno));
-    }
+    if (const Status told = Write(FormatKnow(setting)); !told.ok()) return told;
   }
   return Status::Ok();
 }
 
+/// Lines are shorter than PIPE_BUF: written whole or not at all. SIGPIPE is ignored by the agent.
+Status Guardian::Write(const std::string& line) {
+  for (;;) {
+    if (write(pipe_.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size())) return Status::Ok();
+    pollfd room{pipe_.get(), POLLOUT, 0};
+    if (errno == EINTR || (errno == EAGAIN && poll(&room, 1, kPatience_ms) == 1)) continue;
+    return Status(StatusCode::kUnavailable, std::string("the guardian does not listen: ") + std::strerror(errno));
+  }
+}
+
 Status Guardian::Start() {
-  pipe_ = UniqueFd();
-  if (child_ > 0) waitpid(child_, nullptr, WNOHANG);
-  child_ = -1;
+  End();
   signal(SIGPIPE, SIG_IGN);
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -100,6 +135,7 @@ Status Guardian::Start() {
   }
   UniqueFd reader(ends[0]);
   UniqueFd writer(ends[1]);
+  fcntl(writer.get(), F_SETFL, O_NONBLOCK);  // Should it be frozen, we are not.
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);

@@ -25,9 +25,12 @@ struct Setting {
 /// leave training processes capped for ever.
 ///
 /// The guardian is another run of our own program (`weir-agent guardian`), in its own session, fed by a pipe whose
-/// closing is the sign. Started with the first cap. Owned by Adopter. Thread: the agent's loop.
+/// closing is the sign. Started with the first cap, and again if it ends or does not read. Owned by Adopter. Thread:
+/// the agent's loop, which waits for it kPatience_ms at the most.
 class Guardian {
  public:
+  static constexpr int kPatience_ms = 100;
+
   Guardian() = default;
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
@@ -35,13 +38,18 @@ class Guardian {
 
   /// To be called before the cap is set. An error means that nobody would take it off: do not set it.
   Status Know(const Setting& setting);
+  /// Starts it again if it has ended while there are caps. To be called now and then.
+  void Tend();
   /// The cap was taken off, or its socket is gone.
   void Forget(std::int64_t pid, std::uint64_t inode);
   pid_t pid() const { return child_; }
 
  private:
   Status Start();
+  Status StartAndTellAll();
   Status Tell(const std::string& line);
+  Status Write(const std::string& line);
+  void End();
 
   UniqueFd pipe_;
   pid_t child_ = -1;

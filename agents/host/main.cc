@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "agents/host/guardian.h"
 #include "agents/host/shell.h"
 #include "agents/host/status_json.h"
+#include "coflow/command_line.h"
 #include "coflow/ip_address.h"
 #include "coflow/log.h"
 
@@ -79,13 +81,18 @@ std::string HostName() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-/// Sends one line to a running agent and returns its answer; empty if there is none.
+constexpr timeval kAnswerPatience = {2, 0};  // An agent answers within a millisecond, unless it is frozen.
+
+/// Sends one line to a running agent and returns its answer; empty, and errno says why, if there is none.
 std::string Ask(const std::string& path, const std::string& line) {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::string answer;
+  if (path.size() >= sizeof address.sun_path) errno = ENAMETOOLONG;
   if (fd >= 0 && path.size() < sizeof address.sun_path) {
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kAnswerPatience, sizeof kAnswerPatience);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &kAnswerPatience, sizeof kAnswerPatience);
     std::memcpy(address.sun_path, path.c_str(), path.size());
     const std::string request = line + "\n";
     if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
@@ -95,12 +102,15 @@ std::string Ask(const std::string& path, const std::string& line) {
       while ((got = recv(fd, buffer, sizeof buffer, 0)) > 0) answer.append(buffer, static_cast<std::size_t>(got));
     }
   }
+  const int error = errno;
   if (fd >= 0) close(fd);
+  errno = error;
   return answer;
 }
 
 int Unreachable() {
-  std::fprintf(stderr, "weir-agent: no agent answers at %s: %s\n", FLAGS_socket.c_str(), std::strerror(errno));
+  const char* reason = errno == EAGAIN ? "it said nothing for 2 s; is it stopped?" : std::strerror(errno);
+  std::fprintf(stderr, "weir-agent: no agent answers at %s: %s\n", FLAGS_socket.c_str(), reason);
   return kExitUnreachable;
 }
 
@@ -158,7 +168,7 @@ int Serve() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  gflags::SetUsageMessage(
+  weir::ParseCommandLine(
       "follows the training processes of this host and carries out what the coordinator decides.\n\n"
       "Examples:\n"
       "  weir-agent --host node1 --coordinator 10.0.0.1:7070 --socket /run/weir/agent.sock\n"
@@ -167,9 +177,8 @@ int main(int argc, char** argv) {
       "  weir-agent adopt --socket /run/weir/agent.sock --pid 4711 --job llama    (paced from outside)\n\n"
       "Prints one line, \"ready socket=PATH\", when processes can attach. SIGINT and SIGTERM end it; processes then go "
       "on\n"
-      "unmanaged. Exit status: 0 ended, 1 failed, 2 wrong usage, 3 no agent answers, 4 refused.");
-  gflags::SetVersionString(WEIR_VERSION);
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
+      "unmanaged. Exit status: 0 ended, 1 failed, 2 wrong usage, 3 no agent answers, 4 refused.",
+      __FILE__, &argc, &argv);
   if (!weir::log::SetLevel(FLAGS_log))
     return Usage("--log is \"" + FLAGS_log + "\"; use debug, info, warn, error or off");
   if (argc == 1) return Serve();

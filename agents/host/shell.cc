@@ -56,6 +56,7 @@ struct AgentShell::Impl {
                       [this](const PeerCredentials& peer, const std::string& line) { return OnRequest(peer, line); }}),
         link(loop, options.coordinator,
              {[this] { OnConnected(); }, [this](const std::string& reason) { OnDisconnected(reason); },
+              [this](const std::string& reason) { SayLost(reason); },
               [this](std::string_view frame) { OnFrame(frame); }}) {}
 
   // ---- Processes ----
@@ -76,6 +77,11 @@ struct AgentShell::Impl {
     attached.pidfd = std::move(pidfd);
     ++counters.attaches;
     log::Info("process_attached", {{"pid", peer.pid}, {"job", job.name}, {"tenant", job.tenant}});
+    if (LivesInAnotherNetwork(peer.pid)) {
+      log::Warn("process_in_another_network",
+                {{"pid", peer.pid},
+                 {"consequence", "its queues cannot be seen; run an agent inside that network namespace"}});
+    }
     return AttachServer::Attached{memfd, doorbell->memfd(), *process};
   }
 
@@ -126,20 +132,36 @@ struct AgentShell::Impl {
   // ---- Coordinator ----
 
   void OnConnected() {
-    log::Info("coordinator_connected", {{"address", options.coordinator}});
     engine.OnConnected(Now());
     Pump();
   }
 
   void OnDisconnected(const std::string& reason) {
-    log::Warn("coordinator_lost", {{"address", options.coordinator}, {"reason", reason}});
+    SayLost(reason);
     engine.OnDisconnected(Now());
     Pump();
   }
 
   void OnFrame(std::string_view frame) {
     engine.OnCoordinatorMessage(Now(), frame);
+    if (engine.connected() && !std::exchange(managed, true)) {
+      lost_reason.clear();
+      log::Info("coordinator_connected", {{"address", options.coordinator}, {"epoch", engine.epoch()}});
+      if (engine.host_unknown()) {
+        log::Warn("host_unknown", {{"host", options.engine.host},
+                                   {"consequence", "unmanaged: the topology has neither this name nor our addresses"}});
+      }
+    }
     Pump();
+  }
+
+  /// Attempts go on four times a second and more: what fails in the same way is said once.
+  void SayLost(const std::string& reason) {
+    const bool was_managed = std::exchange(managed, false);
+    if (!was_managed && reason == lost_reason) return;
+    lost_reason = reason;
+    log::Warn(was_managed ? "coordinator_lost" : "coordinator_unreachable",
+              {{"address", options.coordinator}, {"reason", reason}});
   }
 
   // ---- The turn of the loop ----
@@ -215,6 +237,7 @@ struct AgentShell::Impl {
       // What was written before the arming did not ring.
       engine.OnSample(Now(), arm.lane, segment->Sample(arm.lane.index));
     }
+    if (!actions.refusal.empty()) log::Warn("coordinator_refused", {{"reason", actions.refusal}});
     if (actions.disconnect) link.Drop(actions.disconnect_reason);
   }
 
@@ -236,8 +259,7 @@ struct AgentShell::Impl {
     ++counters.measures;
     QueueSample sample;
     SegmentHost* segment = SegmentOf(lane.process);
-    const std::vector<SocketKey> keys = segment == nullptr ? adopter->Sockets(lane) : segment->Sockets(lane.index);
-    const auto queues = diag->Query(keys);
+    const auto queues = segment == nullptr ? adopter->Queues(lane) : diag->Query(segment->Sockets(lane.index));
     if (queues) {
       sample = SockDiag::Sum(*queues);
     } else {
@@ -273,6 +295,8 @@ struct AgentShell::Impl {
   SegmentHost::News news;
   ShellCounters counters;
   Nanoseconds beat_at = 0;
+  bool managed = false;     ///< The coordinator has welcomed us on this connection.
+  std::string lost_reason;  ///< As last said; empty since it welcomed us.
   std::atomic<bool> ring_posted{false};
   std::unique_ptr<DoorbellWaiter> doorbell;  // Last: its thread uses the loop.
 };

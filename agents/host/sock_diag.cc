@@ -5,7 +5,9 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
+#include <linux/sockios.h>
 #include <linux/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -86,6 +88,18 @@ void ReadAnswer(const std::byte* data, std::size_t size, SocketQueue* queue) {
 }
 
 }  // namespace
+
+SocketQueue QueueOf(int fd) {
+  SocketQueue queue;
+  int outstanding = 0;
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (ioctl(fd, SIOCOUTQ, &outstanding) != 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return queue;
+  queue.found = true;
+  queue.outstanding = static_cast<Bytes>(outstanding);
+  ReadTcpInfo(std::as_bytes(std::span(&info, 1)).data(), size, &queue);
+  return queue;
+}
 
 Result<SockDiag> SockDiag::Open() {
   const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);

@@ -57,4 +57,7 @@ class SockDiag {
   std::uint32_t sequence_ = 1;
 };
 
+/// The same of a socket that we hold ourselves, in whatever network namespace it was made.
+SocketQueue QueueOf(int fd);
+
 }  // namespace weir::agents

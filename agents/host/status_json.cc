@@ -66,6 +66,7 @@ std::string StatusJson(const AgentEngine& engine, const ShellCounters& counters)
   const json::object status = {{"version", WEIR_VERSION},
                                {"coordinator_connected", engine.connected()},
                                {"epoch", engine.epoch()},
+                               {"host_unknown", engine.host_unknown()},
                                {"fallback", engine.in_fallback()},
                                {"cpu_seconds", CpuSeconds()},
                                {"processes", std::move(processes)},
@@ -76,6 +77,7 @@ std::string StatusJson(const AgentEngine& engine, const ShellCounters& counters)
                                                          {"directives_refused", counted.directives_refused},
                                                          {"stale", counted.stale},
                                                          {"garbage", counted.garbage},
+                                                         {"refusals", counted.refusals},
                                                          {"fallbacks", counted.fallbacks},
                                                          {"messages_lost", counted.messages_lost},
                                                          {"rings", counters.rings},
@@ -86,15 +88,26 @@ std::string StatusJson(const AgentEngine& engine, const ShellCounters& counters)
   return json::serialize(status);
 }
 
+namespace {
+
+/// Whether the host is managed, in words; `status` has the keys of StatusJson.
+const char* Management(const json::object& status) {
+  if (status.at("fallback").as_bool()) return "local fallback";
+  if (status.at("host_unknown").as_bool()) return "not managed: its topology does not know this host; see --host";
+  return "managed";
+}
+
+}  // namespace
+
 std::string StatusTable(const std::string& status_json) {
   boost::system::error_code error;
   const json::value parsed = json::parse(status_json, error);
   if (error || !parsed.is_object() || !parsed.as_object().contains("processes")) return {};
   const json::object& status = parsed.as_object();
-  std::string text = fmt::format("coordinator {}, {}\n{:>8} {:20} {:18} {:10} {:5} {:>12} {:>14} {:>10}\n",
-                                 status.at("coordinator_connected").as_bool() ? "connected" : "not connected",
-                                 status.at("fallback").as_bool() ? "local fallback" : "managed", "pid", "job", "peer",
-                                 "phase", "gate", "rate B/s", "bytes sent", "held ms");
+  std::string text =
+      fmt::format("coordinator {}, {}\n{:>8} {:20} {:18} {:10} {:5} {:>12} {:>14} {:>10}\n",
+                  status.at("coordinator_connected").as_bool() ? "connected" : "not connected", Management(status),
+                  "pid", "job", "peer", "phase", "gate", "rate B/s", "bytes sent", "held ms");
   for (const json::value& process : status.at("processes").as_array()) {
     const json::object& p = process.as_object();
     for (const json::value& lane : p.at("lanes").as_array()) {

@@ -90,7 +90,7 @@ bool ManagesLoopback() noexcept {
   return environment.loopback;
 }
 
-void Say(int level, const char* text) noexcept {
+void Say(int level, const char* text, const char* more) noexcept {
   struct stat error = {};
   if (environment.log_level < level || !environment.can_say || fstat(2, &error) != 0 ||
       error.st_dev != environment.error_device || error.st_ino != environment.error_inode) {
@@ -98,8 +98,11 @@ void Say(int level, const char* text) noexcept {
   }
   char prefix[] = "weir-preload: ";
   char end[] = "\n";
-  const iovec parts[] = {{prefix, sizeof prefix - 1}, {const_cast<char*>(text), strlen(text)}, {end, 1}};
-  [[maybe_unused]] const ssize_t wrote = real::writev(2, static_cast<const iovec*>(parts), 3);
+  const iovec parts[] = {{prefix, sizeof prefix - 1},
+                         {const_cast<char*>(text), strlen(text)},
+                         {const_cast<char*>(more), strlen(more)},
+                         {end, 1}};
+  [[maybe_unused]] const ssize_t wrote = real::writev(2, static_cast<const iovec*>(parts), 4);
 }
 
 }  // namespace weir::preload

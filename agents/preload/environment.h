@@ -14,7 +14,7 @@ const client::AttachRequest& Request() noexcept;
 const char* AgentSocket() noexcept;
 /// WEIR_MANAGE_LOOPBACK is set: also sockets to this host itself are managed. For trying things on one machine.
 bool ManagesLoopback() noexcept;
-/// One line on standard error if WEIR_LOG allows: level 1 warn, 2 debug.
-void Say(int level, const char* text) noexcept;
+/// One line on standard error if WEIR_LOG allows, `text` and then `more`: level 1 warn, 2 debug.
+void Say(int level, const char* text, const char* more = "") noexcept;
 
 }  // namespace weir::preload

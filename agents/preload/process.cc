@@ -34,9 +34,9 @@ bool MoveHome(client::Attachment* attachment) noexcept {
   return true;
 }
 
-void SayOnce(const char* text) noexcept {
+void SayOnce(const char* text, const char* more = "") noexcept {
   static constinit std::atomic<const char*> said{nullptr};
-  if (said.exchange(text) != text) Say(1, text);
+  if (said.exchange(text) != text) Say(1, text, more);
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ std::int64_t TryAttach() noexcept {
     case client::AttachResult::kNoAgent:
       return kAttachAgain_ns;
     case client::AttachResult::kRefused:
-      SayOnce("the agent refused this process; it runs unmanaged");
+      SayOnce("the agent refused this process, which runs unmanaged: ", attachment.reason);
       return kAttachAgainRefused_ns;
     case client::AttachResult::kBroken:
       SayOnce("the agent speaks another version; this process runs unmanaged");

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "coflow/check.h"
+#include "coflow/command_line.h"
 #include "tests/agents/preload/fake_agent.h"
 
 DEFINE_int32(rounds, 9, "How often each variant is measured; the variants take turns.");
@@ -166,8 +167,8 @@ void Print(const Results& results) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  gflags::SetUsageMessage("measures what the preload library adds to a write\nExample: weir-preload-cost --rounds=9");
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  weir::ParseCommandLine("measures what the preload library adds to a write\nExample: weir-preload-cost --rounds=9",
+                         __FILE__, &argc, &argv);
   if (FLAGS_measure) return Measure();
   if (argc > 1 || FLAGS_rounds < 1 || (FLAGS_output != "table" && FLAGS_output != "csv")) {
     std::fprintf(stderr, "weir-preload-cost: no arguments; --rounds from 1, --output table or csv\n");

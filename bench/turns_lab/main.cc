@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "bench/turns_lab/lab.h"
+#include "coflow/command_line.h"
 
 DEFINE_string(policy, "turns", "policy to play: turns, fifo, max-min or none");
 DEFINE_string(mix, "", "play this mix only");
@@ -81,10 +82,10 @@ int Play(const Mix& mix) {
 }  // namespace weir::lab
 
 int main(int argc, char** argv) {
-  gflags::SetUsageMessage(
+  weir::ParseCommandLine(
       "plays the mixes of bench/two-sites in virtual time: mean slowdown against alone, then each run's jobs.\n"
-      "Example: weir-turns-lab --policy turns --mix skewed");
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
+      "Example: weir-turns-lab --policy turns --mix skewed",
+      __FILE__, &argc, &argv);
   bool found = false;
   for (const weir::lab::Mix& mix : weir::lab::Mixes()) {
     if (!FLAGS_mix.empty() && FLAGS_mix != mix.first) continue;

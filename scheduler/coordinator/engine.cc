@@ -2,6 +2,7 @@
 #include "scheduler/coordinator/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "coflow/wire/weir.pb.h"
 
@@ -72,7 +73,7 @@ void CoordinatorEngine::OnMessage(Nanoseconds now, ConnectionId connection, cons
   }
 }
 
-void CoordinatorEngine::OnHello(Nanoseconds /*now*/, AgentRecord& agent, const wire::Hello& hello) {
+void CoordinatorEngine::OnHello(Nanoseconds now, AgentRecord& agent, const wire::Hello& hello) {
   const std::uint32_t protocol = CodeNumber(StatusCode::kProtocol);
   if (agent.greeted) return Drop(agent.connection, protocol, "a second hello on one connection");
   if (hello.protocol_version() != kProtocolVersion) {
@@ -82,14 +83,16 @@ void CoordinatorEngine::OnHello(Nanoseconds /*now*/, AgentRecord& agent, const w
   if (hello.host().empty() || hello.host().size() > kMaxNameBytes) {
     return Drop(agent.connection, protocol, "the hello names no host, or one longer than 256 bytes");
   }
-  // The newest connection of a host is the true one: the other is the same agent before it lost us, or its predecessor.
+  agent.host_name = hello.host();
   for (auto it = agents_.begin(); it != agents_.end();) {
-    const AgentRecord& other = *(it++)->second;
+    AgentRecord& other = *(it++)->second;
     if (&other == &agent || !other.greeted || other.host_name != hello.host()) continue;
+    // The newest connection of one agent is the true one. Two agents under one name would replace each other for ever:
+    // the first stays as long as it is heard.
+    if (other.instance != hello.instance() && now - other.last_heard < Lease()) return RefuseTwin(agent, other, hello);
     Drop(other.connection, CodeNumber(StatusCode::kAlreadyExists), "replaced by a newer connection of the same host");
   }
   agent.greeted = true;
-  agent.host_name = hello.host();
   agent.instance = hello.instance();
   agent.version = hello.version().substr(0, kMaxNameBytes);
   const Host* host = topology_.FindHost(agent.host_name);
@@ -103,17 +106,29 @@ void CoordinatorEngine::OnHello(Nanoseconds /*now*/, AgentRecord& agent, const w
   reply->mutable_welcome()->set_epoch(epoch_);
   reply->mutable_welcome()->set_protocol_version(kProtocolVersion);
   reply->mutable_welcome()->set_heartbeat_ms(static_cast<std::uint32_t>(options_.heartbeat / kMillisecond));
+  reply->mutable_welcome()->set_host_unknown(host == nullptr);
   reply->mutable_welcome()->set_ttl_ms(static_cast<std::uint32_t>(options_.ttl / kMillisecond));
   Send(agent, std::move(reply));
 }
 
+/// It will try again and again, and is logged the first time.
+void CoordinatorEngine::RefuseTwin(const AgentRecord& agent, AgentRecord& first, const wire::Hello& hello) {
+  const bool known = std::exchange(first.twin, hello.instance()) == hello.instance();
+  Drop(agent.connection, CodeNumber(StatusCode::kAlreadyExists),
+       "host " + hello.host() + " has an agent already, connected from " + first.peer +
+           "; stop one of the two, or give each its own --host",
+       !known);
+}
+
 /// Says why, closes, and forgets at once: whatever the connection still sends is ignored.
-void CoordinatorEngine::Drop(ConnectionId connection, std::uint32_t code, std::string reason) {
+void CoordinatorEngine::Drop(ConnectionId connection, std::uint32_t code, std::string reason, bool log) {
   const auto found = agents_.find(connection);
   if (found == agents_.end()) return;
   Refuse(*found->second, code, reason);
-  Log("agent_dropped",
-      "host=" + found->second->host_name + " from=" + found->second->peer + " reason=\"" + reason + "\"");
+  if (log) {
+    Log("agent_dropped",
+        "host=" + found->second->host_name + " from=" + found->second->peer + " reason=\"" + reason + "\"");
+  }
   actions_.push_back({.kind = Action::Kind::kDrop,
                       .connection = connection,
                       .message = nullptr,
@@ -131,10 +146,9 @@ void CoordinatorEngine::Forget(ConnectionId connection) {
 }
 
 void CoordinatorEngine::ExpireAgents(Nanoseconds now) {
-  const Nanoseconds lease = options_.heartbeat * options_.heartbeats_missed;
   for (auto it = agents_.begin(); it != agents_.end();) {
     const AgentRecord& agent = *(it++)->second;
-    if (now - agent.last_heard < lease) continue;
+    if (now - agent.last_heard < Lease()) continue;
     ++counters_.agents_expired;
     Drop(agent.connection, CodeNumber(StatusCode::kUnavailable), "not heard for three heartbeats");
   }

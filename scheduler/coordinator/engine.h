@@ -93,7 +93,9 @@ class CoordinatorEngine {
  private:
   // engine.cc: connections and leases.
   void OnHello(Nanoseconds now, AgentRecord& agent, const wire::Hello& hello);
-  void Drop(ConnectionId connection, std::uint32_t code, std::string reason);
+  Nanoseconds Lease() const { return options_.heartbeat * options_.heartbeats_missed; }
+  void RefuseTwin(const AgentRecord& agent, AgentRecord& first, const wire::Hello& hello);
+  void Drop(ConnectionId connection, std::uint32_t code, std::string reason, bool log = true);
   void Forget(ConnectionId connection);
   void ExpireAgents(Nanoseconds now);
   void Send(AgentRecord& agent, std::shared_ptr<const wire::CoordinatorMessage> message);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "coflow/command_line.h"
 #include "coflow/log.h"
 #include "coflow/topology.h"
 #include "scheduler/coordinator/shell.h"
@@ -48,15 +49,14 @@ void AllowManyDescriptors() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  gflags::SetUsageMessage(
+  weir::ParseCommandLine(
       "decides for all agents who may send, how fast and when.\n\n"
       "Example:\n"
       "  weir-coordinator --topology fabric.toml --listen 127.0.0.1:7070 --http 127.0.0.1:7071\n"
       "  curl http://127.0.0.1:7071/v1/status\n\n"
       "Prints one line, \"listening agents=ADDR:PORT http=ADDR:PORT\", when it is ready. SIGINT and SIGTERM end it.\n"
-      "Exit status: 0 ended, 1 failed, 2 wrong usage.");
-  gflags::SetVersionString(WEIR_VERSION);
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
+      "Exit status: 0 ended, 1 failed, 2 wrong usage.",
+      __FILE__, &argc, &argv);
   if (argc > 1) return Usage("unexpected argument \"" + std::string(argv[1]) + "\"");
   if (!weir::log::SetLevel(FLAGS_log)) {
     return Usage("--log is \"" + FLAGS_log + "\"; use debug, info, warn, error or off");

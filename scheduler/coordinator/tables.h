@@ -47,6 +47,7 @@ struct AgentRecord {
   std::string host_name;
   HostId host;  ///< None if the topology does not know it: all its lanes are unmanaged.
   std::uint64_t instance = 0;
+  std::uint64_t twin = 0;  ///< Instance of the last other agent that came under the same name; 0: none did.
   std::string version;
   Nanoseconds connected = 0;
   Nanoseconds last_heard = 0;

@@ -141,6 +141,11 @@ std::vector<Golden> Messages() {
                         m.mutable_welcome()->set_heartbeat_ms(100);
                         m.mutable_welcome()->set_ttl_ms(2000);
                       }),
+      FromCoordinator("welcome_host_unknown",
+                      [](CoordinatorMessage& m) {
+                        m.mutable_welcome()->set_epoch(42);
+                        m.mutable_welcome()->set_host_unknown(true);
+                      }),
       FromCoordinator("schedule", FillSchedule),
       FromCoordinator("refuse",
                       [](CoordinatorMessage& m) {

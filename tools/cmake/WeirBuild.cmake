@@ -60,7 +60,7 @@ endfunction()
 function(weir_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPENDS} gflags)
+  target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPENDS} weir_command_line)
 endfunction()
 
 # weir_test(NAME SOURCES a_test.cc ... [DEPENDS target ...] [LABELS fast]): one GoogleTest program, one ctest entry a test case.

@@ -1,7 +1,10 @@
 // The program as it runs: processes that attach or are adopted, a coordinator, and a violent end.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -75,8 +79,17 @@ class Program {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
   int End(int signal) {
-    kill(pid_, signal);
+    Signal(signal);
     return Wait();
+  }
+  void Signal(int signal) const { kill(pid_, signal); }
+  /// A child of its, living or about to be waited for; 0 if there is none.
+  pid_t Child() const {
+    const std::string number = std::to_string(pid_);
+    std::ifstream children("/proc/" + number + "/task/" + number + "/children");
+    pid_t child = 0;
+    children >> child;
+    return child;
   }
 
  private:
@@ -87,13 +100,14 @@ class Program {
 /// A process with one connection to itself, which does not know of us.
 class Stranger {
  public:
-  explicit Stranger(bool sends = false) {
+  explicit Stranger(bool sends = false, bool own_network = false) {
     std::array<int, 2> ready{};
     EXPECT_EQ(pipe(ready.data()), 0);
     pid_ = fork();
     if (pid_ == 0) {
+      const bool there = !own_network || EnterOwnNetwork();
       const Loopback connection;
-      const char ok = connection.ok() ? 1 : 0;
+      const char ok = there && connection.ok() ? 1 : 0;
       const std::string block(65536, 'x');
       while (sends && send(connection.client(), block.data(), block.size(), MSG_DONTWAIT) > 0) {
       }
@@ -102,7 +116,8 @@ class Stranger {
     }
     char ok = 0;
     EXPECT_EQ(read(ready[0], &ok, 1), 1);
-    EXPECT_EQ(ok, 1);
+    EXPECT_TRUE(ok == 1 || own_network);
+    ok_ = ok == 1;
     close(ready[0]);
     close(ready[1]);
   }
@@ -113,6 +128,7 @@ class Stranger {
     waitpid(pid_, nullptr, 0);
   }
   pid_t pid() const { return pid_; }
+  bool ok() const { return ok_; }
   /// Caps of its connected TCP sockets.
   std::vector<std::uint64_t> Caps() const {
     std::vector<std::uint64_t> caps;
@@ -127,7 +143,20 @@ class Stranger {
   }
 
  private:
+  /// Another network namespace, with its loopback up.
+  static bool EnterOwnNetwork() {
+    if (unshare(CLONE_NEWNET) != 0) return false;
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ifreq request{};
+    std::strcpy(request.ifr_name, "lo");
+    request.ifr_flags = IFF_UP;
+    const bool up = ioctl(fd, SIOCSIFFLAGS, &request) == 0;
+    close(fd);
+    return up;
+  }
+
   pid_t pid_ = -1;
+  bool ok_ = false;
 };
 
 class AgentProgram : public ::testing::Test {
@@ -301,6 +330,51 @@ TEST_F(AgentProgram, WhatAnAdoptedProcessHasQueuedIsItsDemand) {
   EXPECT_GT(demand.demand_update().lanes(0).bytes_waiting(), 0u);
 }
 
+TEST_F(AgentProgram, ProcessInAnotherNetworkNamespaceIsSeenAndCappedAndRestored) {
+  const Stranger stranger(true, true);
+  if (!stranger.ok()) GTEST_SKIP() << "making a network namespace needs root";
+  coordinator_.Welcome(1);
+  ASSERT_EQ(Adopt(stranger.pid()), 0);
+  const std::uint64_t lane = NextLane();
+  const auto demand = coordinator_.Next([](const wire::AgentMessage& m) { return m.has_demand_update(); });
+  EXPECT_GT(demand.demand_update().lanes(0).bytes_waiting(), 0u);
+  coordinator_.Direct(lane, wire::GATE_GO, 10e6);
+  const std::vector<std::uint64_t> capped(2, 10'000'000);
+  ASSERT_TRUE(Eventually([&] { return stranger.Caps() == capped; }));
+  EXPECT_EQ(agent_->End(SIGKILL), -SIGKILL);
+  EXPECT_TRUE(Eventually([&] { return stranger.Caps() == uncapped_; }));
+}
+
+TEST_F(AgentProgram, GuardianThatWasKilledIsReplacedAtOnce) {
+  const Stranger stranger;
+  CapStranger(stranger);
+  const pid_t first = agent_->Child();
+  ASSERT_GT(first, 0);
+  kill(first, SIGKILL);
+  ASSERT_TRUE(Eventually([&] {
+    const pid_t now = agent_->Child();
+    return now > 0 && now != first;
+  }));
+  EXPECT_EQ(agent_->End(SIGKILL), -SIGKILL);
+  EXPECT_TRUE(Eventually([&] { return stranger.Caps() == uncapped_; }));
+}
+
+TEST_F(AgentProgram, FrozenGuardianDoesNotKeepTheAgentFromEnding) {
+  const Stranger stranger;
+  CapStranger(stranger);
+  kill(agent_->Child(), SIGSTOP);
+  EXPECT_EQ(agent_->End(SIGTERM), 0);
+  EXPECT_EQ(stranger.Caps(), uncapped_);
+}
+
+TEST_F(AgentProgram, FrozenAgentIsNotWaitedForAndNotReplaced) {
+  agent_->Signal(SIGSTOP);
+  EXPECT_EQ(Program({"status", "--socket", path_}).Wait(), 3);
+  EXPECT_EQ(Program({"--socket", path_, "--coordinator", coordinator_.address(), "--log", "off"}).Wait(), 1);
+  agent_->Signal(SIGCONT);
+  EXPECT_EQ(Program({"status", "--socket", path_}).Wait(), 0);
+}
+
 TEST_F(AgentProgram, NoProcessIsAdoptedTwiceOrWithoutBeing) {
   const Stranger stranger;
   EXPECT_EQ(Adopt(stranger.pid()), 0);
@@ -313,6 +387,8 @@ TEST(AgentProgramUsage, NobodyThereIsSaid) {
   EXPECT_EQ(Program({"adopt", "--socket", "/nonexistent/agent.sock"}).Wait(), 2);
   EXPECT_EQ(Program({"frobnicate"}).Wait(), 2);
   EXPECT_EQ(Program({"--coordinator", "nowhere"}).Wait(), 2);
+  EXPECT_EQ(Program({"--coordinator", "127.0.0.1:65536"}).Wait(), 2);
+  EXPECT_EQ(Program({"--coordinator", "127.0.0.1:0"}).Wait(), 2);
 }
 
 }  // namespace

@@ -248,6 +248,22 @@ TEST_F(AttachTest, StaleSocketFileIsReplaced) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
+TEST_F(AttachTest, FolderThatIsMissingIsMade) {
+  const std::string folder = (directory_ / "new").string();
+  ASSERT_TRUE(server_.Listen(folder + "/agent.sock", 0666).ok());
+  struct stat info;
+  ASSERT_EQ(stat(folder.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0755u);
+}
+
+TEST_F(AttachTest, FolderThatCannotBeMadeIsNamed) {
+  const std::string folder = (directory_ / "new" / "deeper").string();
+  const Status status = server_.Listen(folder + "/agent.sock", 0666);
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find(folder + " "), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("--socket"), std::string::npos) << status.message();
+}
+
 TEST_F(AttachTest, LiveAgentIsNotReplaced) {
   ASSERT_TRUE(server_.Listen(path_, 0666).ok());
   AttachServer second(loop_, {});

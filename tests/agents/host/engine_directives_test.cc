@@ -173,29 +173,91 @@ TEST_F(Directives, AdoptedProcessIsSlowedInsteadOfHeld) {
   EXPECT_EQ(control.pacing_rate, static_cast<std::uint64_t>(AgentEngine::kRateFloor));
 }
 
-TEST(Marks, AreSetOnceAndNeverChange) {
-  EngineOptions options;
-  options.marks = true;
-  AgentEngine engine(options);
-  const LaneRef ref{*engine.OnProcessAttached(1, {}), 0};
-  engine.OnLaneAppeared(1, ref, "10.0.0.2");
-  engine.OnConnected(1);
-  wire::CoordinatorMessage message;
-  message.mutable_welcome()->set_epoch(1);
-  engine.OnCoordinatorMessage(1, message.SerializeAsString());
-  message.mutable_schedule()->set_epoch(1);
-  message.mutable_schedule()->set_sequence(1);
-  wire::Directive* directive = message.mutable_schedule()->add_directives();
-  directive->set_lane(engine.FindLane(ref)->id.value);
-  directive->set_level(0);
-  engine.OnCoordinatorMessage(1, message.SerializeAsString());
-  const std::uint32_t marks = engine.FindLane(ref)->written.marks;
-  EXPECT_EQ(marks, (1u << 31) | (34u << 2));
-  message.mutable_schedule()->set_sequence(2);
-  message.mutable_schedule()->mutable_directives(0)->set_level(7);
-  engine.OnCoordinatorMessage(1, message.SerializeAsString());
-  EXPECT_EQ(engine.FindLane(ref)->written.marks, marks);
+TEST_F(Directives, RefusalAfterTheWelcomeIsSaidOnceAndTheRestGoesOn) {
+  Connect();
+  const LaneRef ref = Lane();
+  wire::CoordinatorMessage refuse;
+  refuse.mutable_refuse()->set_reason("too many jobs");
+  Say(refuse);
+  const Actions first = Take();
+  EXPECT_FALSE(first.disconnect);
+  EXPECT_EQ(first.refusal, "too many jobs");
+  Say(refuse);
+  EXPECT_TRUE(Take().refusal.empty());
+  EXPECT_EQ(engine_.counters().refusals, 2u);
+  Say(Directive(At(ref).id.value, wire::GATE_HOLD, kRate));
+  EXPECT_TRUE(Take().writes.at(0).control.hold);
 }
+
+TEST_F(Directives, RefusalInsteadOfAWelcomeEndsTheConnection) {
+  engine_.OnConnected(now_);
+  Take();
+  wire::CoordinatorMessage refuse;
+  refuse.mutable_refuse()->set_reason("version 1 is not spoken here");
+  Say(refuse);
+  const Actions actions = Take();
+  EXPECT_TRUE(actions.disconnect);
+  EXPECT_NE(actions.disconnect_reason.find("version 1 is not spoken here"), std::string::npos);
+}
+
+TEST_F(Directives, CoordinatorThatDoesNotKnowTheHostIsToldApart) {
+  Connect();
+  EXPECT_FALSE(engine_.host_unknown());
+  engine_.OnDisconnected(now_);
+  engine_.OnConnected(now_);
+  wire::CoordinatorMessage message;
+  message.mutable_welcome()->set_epoch(kEpoch);
+  message.mutable_welcome()->set_host_unknown(true);
+  Say(message);
+  EXPECT_TRUE(engine_.host_unknown());
+}
+
+/// An engine that marks, with one lane, and a coordinator that changes the lane's level.
+class Marks : public ::testing::Test {
+ protected:
+  static EngineOptions Options() {
+    EngineOptions options;
+    options.marks = true;
+    return options;
+  }
+  Marks() {
+    engine_.OnLaneAppeared(1, ref_, "10.0.0.2");
+    engine_.OnConnected(1);
+    wire::CoordinatorMessage welcome;
+    welcome.mutable_welcome()->set_epoch(1);
+    engine_.OnCoordinatorMessage(1, welcome.SerializeAsString());
+  }
+  std::uint32_t AtLevel(std::uint32_t level) {
+    wire::CoordinatorMessage message;
+    message.mutable_schedule()->set_epoch(1);
+    message.mutable_schedule()->set_sequence(++sequence_);
+    wire::Directive* directive = message.mutable_schedule()->add_directives();
+    directive->set_lane(engine_.FindLane(ref_)->id.value);
+    directive->set_level(level);
+    engine_.OnCoordinatorMessage(1, message.SerializeAsString());
+    return engine_.FindLane(ref_)->written.marks;
+  }
+
+  AgentEngine engine_{Options()};
+  const LaneRef ref_{*engine_.OnProcessAttached(1, {}), 0};
+  std::uint64_t sequence_ = 0;
+};
+
+TEST_F(Marks, AreSetOnceAndNeverChange) {
+  const std::uint32_t marks = AtLevel(0);
+  EXPECT_NE(marks, 0u);
+  EXPECT_EQ(AtLevel(7), marks);
+}
+
+class MarksOfLevel : public Marks, public ::testing::WithParamInterface<std::uint32_t> {};
+
+TEST_P(MarksOfLevel, AreThoseOfTheDocumentation) {
+  constexpr std::uint32_t kDscp[] = {34, 36, 26, 28, 18, 20, 10, 8};
+  constexpr std::uint32_t kPriority[] = {6, 6, 4, 4, 0, 0, 2, 2};
+  EXPECT_EQ(AtLevel(GetParam()), 1u << 31 | kPriority[GetParam()] << 8 | kDscp[GetParam()] << 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MarksOfLevel, ::testing::Range(0u, 8u));
 
 class Silence : public EngineTest {};
 

@@ -103,6 +103,20 @@ TEST_F(SockDiagTest, AnswersKeepTheOrderOverSeveralBatches) {
   }
 }
 
+TEST_F(SockDiagTest, SocketThatWeHoldSaysTheSame) {
+  const Loopback connection;
+  ASSERT_TRUE(connection.ok());
+  Fill(connection.client());
+  const SocketQueue asked = Query({connection.Key()})[0];
+  const SocketQueue held = QueueOf(connection.client());
+  EXPECT_TRUE(held.found);
+  EXPECT_EQ(held.outstanding, asked.outstanding);
+  EXPECT_EQ(held.unsent, asked.unsent);
+  EXPECT_EQ(held.segment, asked.segment);
+  EXPECT_EQ(held.min_rtt, asked.min_rtt);
+  EXPECT_FALSE(QueueOf(-1).found);
+}
+
 TEST_F(SockDiagTest, NoKeysNoQuestion) {
   EXPECT_TRUE(Query({}).empty());
 }

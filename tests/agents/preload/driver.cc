@@ -437,6 +437,36 @@ void Options(int port, size_t bytes) {
   }
 }
 
+/// A connection to ourselves over IPv6; its other end stays open and unread.
+int ConnectV6() {
+  const int listener = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 address = {};
+  address.sin6_family = AF_INET6;
+  address.sin6_addr = in6addr_loopback;
+  socklen_t length = sizeof address;
+  if (bind(listener, reinterpret_cast<sockaddr*>(&address), length) != 0 || listen(listener, 1) != 0) Fail("listen");
+  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
+  const int fd = socket(AF_INET6, SOCK_STREAM, 0);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), length) != 0 || accept(listener, nullptr, nullptr) < 0) {
+    Fail("connect");
+  }
+  return fd;
+}
+
+/// Prints how a data socket is marked, once it is; the test marks it.
+void Marks(int fd, size_t bytes) {
+  SendBlocking(fd, Pattern(bytes));
+  const auto option = [&](int level, int name) {
+    int value = -1;
+    socklen_t length = sizeof value;
+    getsockopt(fd, level, name, &value, &length);
+    return value;
+  };
+  for (int i = 0; i < 1000 && option(SOL_SOCKET, SO_PRIORITY) != 5; ++i) usleep(10000);
+  std::printf("tos=%d class=%d priority=%d\n", option(IPPROTO_IP, IP_TOS), option(IPPROTO_IPV6, IPV6_TCLASS),
+              option(SOL_SOCKET, SO_PRIORITY));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -474,6 +504,9 @@ int main(int argc, char** argv) {
       {"late-job", [&] { LateJob(port, bytes); }},
       {"sendfile", [&] { SendFile(port, bytes); }},
       {"options", [&] { Options(port, bytes); }},
+      {"marks", [&] { Marks(Connect(port), bytes); }},
+      {"marks-mapped", [&] { Marks(Connect(port, 0, true), bytes); }},
+      {"marks-v6", [&] { Marks(ConnectV6(), bytes); }},
   };
   const auto found = modes.find(mode);
   if (found == modes.end()) return 2;

@@ -109,6 +109,10 @@ void FakeAgent::Serve() {
 void FakeAgent::Answer(int connection) {
   client::AttachRequest request = {};
   if (recv(connection, &request, sizeof request, MSG_WAITALL) != static_cast<ssize_t>(sizeof request)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (refusal_.status != 0) return static_cast<void>(send(connection, &refusal_, sizeof refusal_, MSG_NOSIGNAL));
+  }
   const int fd = MakeMemfd(sizeof(client::Segment));
   auto* segment = static_cast<client::Segment*>(Map(fd, sizeof(client::Segment)));
   segment->header.magic = client::kSegmentMagic;
@@ -193,6 +197,23 @@ void FakeAgent::SetPacing(std::size_t process, std::uint32_t lane, std::uint64_t
   Wake(shared, lane);
 }
 
+void FakeAgent::SetMarks(std::size_t process, std::uint32_t lane, std::uint32_t marks) {
+  client::Segment* shared = segment(process);
+  client::LaneSlot& slot = shared->lanes[lane];
+  slot.sequence.fetch_add(1);
+  slot.directive.marks = marks;
+  slot.sequence.fetch_add(1);
+  Wake(shared, lane);
+}
+
+void FakeAgent::RefuseAll(std::uint16_t version, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  refusal_.magic = client::kSegmentMagic;
+  refusal_.version_major = version;
+  refusal_.status = version == client::kSegmentVersionMajor ? 2 : 1;
+  std::strncpy(refusal_.reason, reason.c_str(), sizeof refusal_.reason - 1);
+}
+
 void FakeAgent::Release(std::size_t process) {
   beating_ = false;
   SleepMs(30);  // A beat that was under way is over.
@@ -268,6 +289,7 @@ Child::Child(const std::vector<std::string>& command, const std::vector<std::str
   WEIR_CHECK(pid_ >= 0);
   if (pid_ == 0) {
     dup2(ends[1], STDOUT_FILENO);
+    dup2(ends[1], STDERR_FILENO);
     execvpe(arguments[0], arguments.data(), variables.data());
     _exit(127);
   }

@@ -33,6 +33,9 @@ class FakeAgent {
   void SetGate(std::size_t process, std::uint32_t lane, client::GateState gate,
                std::int64_t hold_for_ns = client::kHoldMax_ns);
   void SetPacing(std::size_t process, std::uint32_t lane, std::uint64_t rate, std::uint32_t lowat);
+  void SetMarks(std::size_t process, std::uint32_t lane, std::uint32_t marks);
+  /// Processes are refused from now on, by an agent of this version.
+  void RefuseAll(std::uint16_t version, const std::string& reason);
   /// No more heartbeats, as if the agent were frozen.
   void Freeze() { beating_ = false; }
   void Thaw() { beating_ = true; }
@@ -58,6 +61,7 @@ class FakeAgent {
   std::atomic<client::GateState> first_gate_{client::GateState::kGo};
   mutable std::mutex mutex_;
   std::vector<Process> processes_;
+  client::AttachReply refusal_ = {};  // Sent if its status is not 0.
   std::thread server_;
   std::thread heart_;
 };

@@ -181,6 +181,36 @@ TEST_F(PreloadTest, CapIsSetAndTakenOffAgain) {
   EXPECT_NE(Value(child.output(), "rate2"), 5'000'000) << child.output();
 }
 
+TEST_F(PreloadTest, MarksAreSetOnEveryKindOfSocket) {
+  constexpr std::uint32_t kAf41 = 34u << 2;
+  std::size_t runs = 0;
+  for (const char* mode : {"marks", "marks-mapped", "marks-v6"}) {
+    Child child(Command(mode, 100'000), Environment(agent_.socket_path()));
+    ASSERT_TRUE(WaitFor([&] { return agent_.attached() == runs + 1; })) << mode << child.output();
+    agent_.SetMarks(runs++, 0, 1u << 31 | 5u << 8 | kAf41);
+    EXPECT_EQ(child.Wait(), 0) << mode << child.output();
+    EXPECT_EQ(Value(child.output(), "tos"), kAf41) << mode;
+    EXPECT_EQ(Value(child.output(), "class"), std::string(mode) == "marks" ? -1 : kAf41) << mode;
+    EXPECT_EQ(Value(child.output(), "priority"), 5) << mode;
+  }
+}
+
+TEST_F(PreloadTest, RefusedProcessSaysWhyAndGoesOn) {
+  const std::string why = "the agent refused this process, which runs unmanaged: WEIR_CLASS 'royal' is not a class";
+  const std::string other = "the agent speaks another version";
+  for (const std::uint16_t version : {client::kSegmentVersionMajor, std::uint16_t{9}}) {
+    agent_.RefuseAll(version, "WEIR_CLASS 'royal' is not a class");
+    auto environment = Environment(agent_.socket_path());
+    std::erase(environment, "WEIR_LOG=off");
+    Child child(Command("blocking", kMegabyte), environment);
+    EXPECT_EQ(child.Wait(), 0) << child.output();
+    const bool spoken = version == client::kSegmentVersionMajor;
+    EXPECT_EQ(child.output().find(why) != std::string::npos, spoken) << child.output();
+    EXPECT_EQ(child.output().find(other) != std::string::npos, !spoken) << child.output();
+  }
+  EXPECT_EQ(agent_.attached(), 0u);
+}
+
 TEST_F(PreloadTest, AttachTellsWhoseProcessItIs) {
   RunFreely("blocking", 3 * kMegabyte, 1);
   ASSERT_EQ(agent_.attached(), 1u);

@@ -22,6 +22,7 @@ class CoordinatorEngineTest : public ::testing::Test {
   struct Outcome {
     std::vector<std::pair<std::uint64_t, std::shared_ptr<const wire::CoordinatorMessage>>> sent;
     std::vector<std::uint64_t> dropped;
+    std::size_t logged = 0;
     const wire::CoordinatorMessage* Last(std::uint64_t connection, wire::CoordinatorMessage::KindCase kind) const {
       const wire::CoordinatorMessage* last = nullptr;
       for (const auto& [to, message] : sent) {
@@ -35,6 +36,7 @@ class CoordinatorEngineTest : public ::testing::Test {
     now_ += after;
     Outcome outcome;
     for (const Action& action : engine_.Step(now_)) {
+      if (action.kind == Action::Kind::kLog) ++outcome.logged;
       if (action.kind == Action::Kind::kDrop) outcome.dropped.push_back(action.connection.value);
       if (action.kind != Action::Kind::kSend) continue;
       outcome.sent.emplace_back(action.connection.value, action.message);
@@ -49,11 +51,11 @@ class CoordinatorEngineTest : public ::testing::Test {
     engine_.OnMessage(now_, ConnectionId(connection), message);
   }
   void Connect(std::uint64_t connection) { engine_.OnConnect(now_, ConnectionId(connection), "test"); }
-  void Hello(std::uint64_t connection, const std::string& host, std::uint32_t version = 1) {
+  void Hello(std::uint64_t connection, const std::string& host, std::uint32_t version = 1, std::uint64_t instance = 0) {
     wire::AgentMessage message;
     message.mutable_hello()->set_protocol_version(version);
     message.mutable_hello()->set_host(host);
-    message.mutable_hello()->set_instance(connection);
+    message.mutable_hello()->set_instance(instance == 0 ? connection : instance);
     Say(connection, message);
   }
   void Attach(std::uint64_t connection, std::uint64_t process, const std::string& job,
@@ -155,14 +157,45 @@ TEST_F(CoordinatorEngineTest, SecondHelloOnOneConnectionIsDropped) {
   EXPECT_EQ(Step().dropped, std::vector<std::uint64_t>{1});
 }
 
-TEST_F(CoordinatorEngineTest, NewerConnectionOfAHostReplacesTheOlder) {
+TEST_F(CoordinatorEngineTest, NewerConnectionOfAnAgentReplacesTheOlder) {
   Connect(1);
-  Hello(1, "h0");
+  Hello(1, "h0", 1, 99);
   Connect(2);
-  Hello(2, "h0");
+  Hello(2, "h0", 1, 99);
   const Outcome outcome = Step();
   EXPECT_EQ(outcome.dropped, std::vector<std::uint64_t>{1});
   EXPECT_EQ(engine_.agents().size(), 1u);
+}
+
+TEST_F(CoordinatorEngineTest, SecondAgentUnderANameIsRefusedWhileTheFirstIsHeard) {
+  Connect(1);
+  Hello(1, "h0");
+  Step();
+  for (const std::size_t logged : {1u, 0u}) {  // It comes again at once: said once.
+    Connect(2);
+    Hello(2, "h0", 1, 99);
+    const Outcome outcome = Step(50 * kMillisecond);
+    EXPECT_EQ(outcome.dropped, std::vector<std::uint64_t>{2});
+    EXPECT_EQ(outcome.logged, logged);
+    const auto* refuse = outcome.Last(2, wire::CoordinatorMessage::kRefuse);
+    ASSERT_NE(refuse, nullptr);
+    EXPECT_NE(refuse->refuse().reason().find("--host"), std::string::npos);
+  }
+  Connect(3);
+  now_ += 300 * kMillisecond;  // Three heartbeats of the first are missing, though nobody has looked yet.
+  Hello(3, "h0", 1, 99);
+  EXPECT_EQ(Step().dropped, std::vector<std::uint64_t>{1});
+  EXPECT_EQ(engine_.agents().begin()->first, ConnectionId(3));
+}
+
+TEST_F(CoordinatorEngineTest, AgentIsToldThatItsHostIsUnknown) {
+  Connect(1);
+  Connect(2);
+  Hello(1, "h0");
+  Hello(2, "elsewhere");
+  const Outcome outcome = Step();
+  EXPECT_FALSE(outcome.Last(1, wire::CoordinatorMessage::kWelcome)->welcome().host_unknown());
+  EXPECT_TRUE(outcome.Last(2, wire::CoordinatorMessage::kWelcome)->welcome().host_unknown());
 }
 
 TEST_F(CoordinatorEngineTest, LaneToAnUnknownPeerIsUnmanaged) {
