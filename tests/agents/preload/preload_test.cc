@@ -190,7 +190,7 @@ TEST_F(PreloadTest, MarksAreSetOnEveryKindOfSocket) {
     agent_.SetMarks(runs++, 0, 1u << 31 | 5u << 8 | kAf41);
     EXPECT_EQ(child.Wait(), 0) << mode << child.output();
     EXPECT_EQ(Value(child.output(), "tos"), kAf41) << mode;
-    EXPECT_EQ(Value(child.output(), "class"), std::string(mode) == "marks" ? -1 : kAf41) << mode;
+    EXPECT_EQ(Value(child.output(), "class"), std::string(mode) == "marks" ? -1 : long{kAf41}) << mode;
     EXPECT_EQ(Value(child.output(), "priority"), 5) << mode;
   }
 }
