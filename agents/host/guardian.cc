@@ -107,39 +107,50 @@ Status Guardian::Tell(const std::string& line) {
   return pipe_ && Write(line).ok() ? Status::Ok() : StartAndTellAll();
 }
 
+/// What fits into the pipe is in it before there is a guardian, so that one that exists knows, should we end then.
 Status Guardian::StartAndTellAll() {
-  const Status started = Start();
-  if (!started.ok()) return started;
-  for (const auto& [key, setting] : settings_) {
-    if (const Status told = Write(FormatKnow(setting)); !told.ok()) return told;
-  }
-  return Status::Ok();
-}
-
-/// Lines are shorter than PIPE_BUF: written whole or not at all. SIGPIPE is ignored by the agent.
-Status Guardian::Write(const std::string& line) {
-  for (;;) {
-    if (write(pipe_.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size())) return Status::Ok();
-    pollfd room{pipe_.get(), POLLOUT, 0};
-    if (errno == EINTR || (errno == EAGAIN && poll(&room, 1, kPatience_ms) == 1)) continue;
-    return Status(StatusCode::kUnavailable, std::string("the guardian does not listen: ") + std::strerror(errno));
-  }
-}
-
-Status Guardian::Start() {
   End();
-  signal(SIGPIPE, SIG_IGN);
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
     return Status(StatusCode::kResourceExhausted, std::string("no pipe for the guardian: ") + std::strerror(errno));
   }
   UniqueFd reader(ends[0]);
-  UniqueFd writer(ends[1]);
-  fcntl(writer.get(), F_SETFL, O_NONBLOCK);  // Should it be frozen, we are not.
+  pipe_ = UniqueFd(ends[1]);
+  signal(SIGPIPE, SIG_IGN);
+  fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);  // Should it be frozen, we are not.
+  auto next = settings_.begin();
+  while (next != settings_.end() && WriteNow(FormatKnow(next->second))) ++next;
+  if (Status started = Start(reader.get()); !started.ok()) {
+    pipe_ = UniqueFd();
+    return started;
+  }
+  reader = UniqueFd();
+  for (; next != settings_.end(); ++next) {
+    if (const Status told = Write(FormatKnow(next->second)); !told.ok()) return told;
+  }
+  return Status::Ok();
+}
+
+/// Lines are shorter than PIPE_BUF: written whole or not at all. SIGPIPE is ignored by the agent.
+bool Guardian::WriteNow(const std::string& line) {
+  return write(pipe_.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
+}
+
+Status Guardian::Write(const std::string& line) {
+  while (!WriteNow(line)) {
+    pollfd room{pipe_.get(), POLLOUT, 0};
+    if (errno == EINTR || (errno == EAGAIN && poll(&room, 1, kPatience_ms) == 1)) continue;
+    return Status(StatusCode::kUnavailable, std::string("the guardian does not listen: ") + std::strerror(errno));
+  }
+  return Status::Ok();
+}
+
+/// `fd` is where it reads from.
+Status Guardian::Start(int fd) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, reader.get(), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, fd, STDIN_FILENO);
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);  // What ends the agent's terminal must not end it.
   std::array<char, 16> name{"weir-agent"};
@@ -148,12 +159,9 @@ Status Guardian::Start() {
   const int error = posix_spawn(&child_, "/proc/self/exe", &actions, &attributes, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
-  if (error != 0) {
-    child_ = -1;
-    return Status(StatusCode::kUnavailable, std::string("cannot start the guardian: ") + std::strerror(error));
-  }
-  pipe_ = std::move(writer);
-  return Status::Ok();
+  if (error == 0) return Status::Ok();
+  child_ = -1;
+  return Status(StatusCode::kUnavailable, std::string("cannot start the guardian: ") + std::strerror(error));
 }
 
 int RunGuardian(int fd) {

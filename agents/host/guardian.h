@@ -45,10 +45,11 @@ class Guardian {
   pid_t pid() const { return child_; }
 
  private:
-  Status Start();
+  Status Start(int fd);
   Status StartAndTellAll();
   Status Tell(const std::string& line);
   Status Write(const std::string& line);
+  bool WriteNow(const std::string& line);
   void End();
 
   UniqueFd pipe_;
