@@ -1,16 +1,19 @@
 #include <fmt/format.h>
 #include <gflags/gflags.h>
 
+#include <algorithm>
+#include <fstream>
 #include <iostream>
 #include <thread>
 
+#include "tools/weir-perf/backends.h"
+#include "tools/weir-perf/doctor.h"
 #include "tools/weir-perf/ends.h"
 #include "tools/weir-perf/measure.h"
 #include "tools/weir-perf/rendezvous.h"
 #include "tools/weir-perf/report.h"
 #include "tools/weir-perf/soak.h"
 #include "transport/clock.h"
-#include "transport/tcp/tcp_transport.h"
 
 DEFINE_string(server, "",
               "\"pair\", \"pacing\": where weir-perf serve runs, HOST or HOST:PORT; empty: here, on loopback");
@@ -22,14 +25,16 @@ DEFINE_string(rates, "1M,10M,100M,1G,5G", "\"pacing\": caps in bits a second; K,
 DEFINE_string(test, "both", "\"pair\": bandwidth, latency or both");
 DEFINE_double(seconds, 1, "\"pair\": of each bandwidth test, and at most about so long of each latency test");
 DEFINE_int32(in_flight, 8, "\"pair\": sends under way");
-DEFINE_int32(streams, 4, "data connections of a channel");
-DEFINE_int32(stripe_kb, 256, "messages above this may use several connections, in chunks of this");
-DEFINE_int32(unsent_kb, 256, "what a connection may hold unsent in the kernel");
+DEFINE_string(backend, "tcp", "what moves the bytes; both ends must say the same");
+DEFINE_string(options, "", "what only the backend knows: key=value,key=value");
+DEFINE_int32(streams, 0, "connections that a channel spreads large messages over; 0: the backend's default");
+DEFINE_int32(stripe_kb, 0, "in chunks of this; 0: the backend's default");
 DEFINE_double(gb, 1, "\"soak\": 10^9 bytes each way; the first message is half of it");
 DEFINE_int32(seed, 1, "\"soak\": of sizes, bytes and directives");
 DEFINE_int32(dead_after_ms, 10000, "a link over which nothing came back for so long is dead");
 DEFINE_string(interfaces, "", "network interfaces, as in NCCL_SOCKET_IFNAME; empty: the environment's");
-DEFINE_string(output, "table", "table or json");
+DEFINE_string(output, "table", "table, json or csv");
+DEFINE_string(html, "", "also write an HTML report to this file");
 
 namespace {
 
@@ -38,6 +43,7 @@ using weir::Result;
 using weir::Status;
 using weir::StatusCode;
 using weir::tools::Rendezvous;
+using weir::tools::Sheet;
 using weir::transport::Transport;
 
 constexpr int kFailed = 1;
@@ -50,6 +56,7 @@ constexpr const char* kUsage =
     "  weir-perf pacing --server HOST --rates 1M,1G  how exactly caps are kept\n"
     "  weir-perf soak   --server HOST --gb 5         random messages both ways under changing directives, each byte "
     "compared\n"
+    "  weir-perf doctor                              which backends this host can use, and what to do about the rest\n"
     "Without --server, both ends are threads of this process. Example:\n"
     "  weir-perf pair --sizes 1K,1M --seconds 0.5 --output json";
 
@@ -59,18 +66,33 @@ int Fail(const Status& status) {
   return status.code() == StatusCode::kUnavailable ? kUnreachable : kFailed;
 }
 
-Result<std::unique_ptr<Transport>> MakeTransport(bool loopback) {
-  auto options = weir::transport::TcpOptionsFromEnvironment();
-  if (loopback) options.interfaces = "=lo";
-  if (!FLAGS_interfaces.empty()) options.interfaces = FLAGS_interfaces;
-  if (FLAGS_streams < 0 || FLAGS_stripe_kb < 0 || FLAGS_unsent_kb < 0) {
-    return Error(StatusCode::kInvalidArgument, "--streams, --stripe_kb, --unsent_kb: allowed: numbers from 0 on");
+Result<weir::tools::BackendSettings> Settings(bool loopback) {
+  const auto count = [](const char* name, int found, int most) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("{}: found {}, allowed: 0 to {}", name, found, most));
+  };
+  if (FLAGS_streams < 0 || FLAGS_streams > 1024) return tl::unexpected(count("--streams", FLAGS_streams, 1024));
+  if (FLAGS_stripe_kb < 0 || FLAGS_stripe_kb > (1 << 20)) {
+    return tl::unexpected(count("--stripe_kb", FLAGS_stripe_kb, 1 << 20));
   }
-  options.dead_after = FLAGS_dead_after_ms * weir::kMillisecond;
-  options.streams = static_cast<std::uint32_t>(FLAGS_streams);
-  options.stripe_bytes = static_cast<weir::Bytes>(FLAGS_stripe_kb) * 1024;
-  options.unsent_bytes = static_cast<std::uint32_t>(FLAGS_unsent_kb) * 1024;
-  return weir::transport::MakeTcpTransport(options);
+  if (FLAGS_dead_after_ms < 1) {
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("--dead_after_ms: found {}, allowed: from 1 on", FLAGS_dead_after_ms));
+  }
+  auto options = weir::tools::ParseOptions(FLAGS_options);
+  if (!options) return tl::unexpected(options.error());
+  return weir::tools::BackendSettings{loopback,
+                                      FLAGS_interfaces,
+                                      static_cast<std::uint32_t>(FLAGS_streams),
+                                      static_cast<weir::Bytes>(FLAGS_stripe_kb) * 1024,
+                                      FLAGS_dead_after_ms * weir::kMillisecond,
+                                      std::move(*options)};
+}
+
+Result<std::unique_ptr<Transport>> MakeTransport(bool loopback) {
+  const auto settings = Settings(loopback);
+  if (!settings) return tl::unexpected(settings.error());
+  const auto backend = weir::tools::FindBackend(FLAGS_backend);
+  return backend ? (*backend)->make(*settings) : tl::unexpected(backend.error());
 }
 
 Result<std::uint16_t> CheckPort(long port) {
@@ -110,7 +132,7 @@ int Serve() {
   }
 }
 
-int MeasureSizes(Rendezvous* rendezvous, Transport* transport, weir::tools::PerfOutput output) {
+Result<Sheet> MeasureSizes(Rendezvous* rendezvous, Transport* transport) {
   weir::tools::MeasureOptions options;
   options.seconds = FLAGS_seconds;
   options.in_flight = static_cast<std::uint32_t>(FLAGS_in_flight);
@@ -118,55 +140,75 @@ int MeasureSizes(Rendezvous* rendezvous, Transport* transport, weir::tools::Perf
   options.latency = FLAGS_test != "bandwidth";
   std::vector<weir::tools::SizeResult> results;
   const auto sizes = weir::tools::ParseSizes(FLAGS_sizes);
-  if (!sizes) return Fail(Status(sizes.error().code(), "--sizes: " + sizes.error().message()));
+  if (!sizes) return Error(sizes.error().code(), "--sizes: " + sizes.error().message());
   for (const weir::Bytes size : *sizes) {
     const auto result = weir::tools::MeasureSize(size, options, rendezvous, transport);
-    if (!result) return Fail(result.error());
+    if (!result) return tl::unexpected(result.error());
     results.push_back(*result);
   }
-  weir::tools::PrintSizes(results, output, &std::cout);
-  return 0;
+  return weir::tools::SizesSheet(results);
 }
 
-int MeasureRates(Rendezvous* rendezvous, Transport* transport, weir::tools::PerfOutput output) {
+Result<Sheet> MeasureRates(Rendezvous* rendezvous, Transport* transport) {
   std::vector<weir::tools::PacingResult> results;
   const auto rates = weir::tools::ParseRates(FLAGS_rates);
-  if (!rates) return Fail(Status(rates.error().code(), "--rates: " + rates.error().message()));
+  if (!rates) return Error(rates.error().code(), "--rates: " + rates.error().message());
   for (const double rate : *rates) {
     const auto result = weir::tools::MeasurePacing(rate, rendezvous, transport);
-    if (!result) return Fail(result.error());
+    if (!result) return tl::unexpected(result.error());
     results.push_back(*result);
   }
-  weir::tools::PrintPacing(results, output, &std::cout);
-  return 0;
+  return weir::tools::PacingSheet(results);
 }
 
-int MeasureSoak(Rendezvous* rendezvous, Transport* transport, weir::tools::PerfOutput output) {
+Result<Sheet> MeasureSoak(Rendezvous* rendezvous, Transport* transport) {
   const weir::tools::Plan plan{weir::tools::TestKind::kSoak, static_cast<weir::Bytes>(FLAGS_gb * 1e9),
                                static_cast<std::uint32_t>(FLAGS_seed)};
   const weir::tools::ChangingDirectives directives(plan.count);
   weir::transport::Pacer pacer;
   weir::transport::Lane lane(&pacer, &directives);
   auto channels = weir::tools::AskFor(plan, rendezvous, transport, &lane);
-  if (!channels) return Fail(channels.error());
+  if (!channels) return tl::unexpected(channels.error());
   const weir::Nanoseconds begin = weir::transport::SteadyClock().Now();
   const auto result = weir::tools::Soak(plan, true, &*channels);
-  if (!result) return Fail(result.error());
+  if (!result) return tl::unexpected(result.error());
   const auto end = rendezvous->Receive();
-  if (!end) return Fail(end.error());
-  if (!end->starts_with("done ")) return Fail(Status(StatusCode::kInternal, "the other end says: " + *end));
+  if (!end) return tl::unexpected(end.error());
+  if (!end->starts_with("done ")) return Error(StatusCode::kInternal, "the other end says: " + *end);
   const double seconds = weir::ToSeconds(weir::transport::SteadyClock().Now() - begin);
-  weir::tools::PrintSoak(*result, FLAGS_seed, seconds, output, &std::cout);
-  return 0;
+  return weir::tools::SoakSheet(*result, FLAGS_seed, seconds);
+}
+
+/// To standard output, and where --html says.
+int Publish(const Sheet& sheet, const std::string& command, weir::tools::PerfOutput output) {
+  weir::tools::PrintSheet(sheet, output, &std::cout);
+  if (FLAGS_html.empty()) return 0;
+  std::ofstream file(FLAGS_html);
+  weir::tools::PrintHtml({sheet}, fmt::format("weir-perf {} --backend={}", command, FLAGS_backend), &file);
+  file.close();
+  if (file) return 0;
+  return Fail(Status(StatusCode::kInvalidArgument, fmt::format("--html: cannot write \"{}\"", FLAGS_html)));
 }
 
 int Measure(const std::string& command, Rendezvous* rendezvous, weir::tools::PerfOutput output) {
   auto transport = MakeTransport(FLAGS_server.empty());
   if (!transport) return Fail(transport.error());
   const auto measure = command == "pair" ? MeasureSizes : command == "pacing" ? MeasureRates : MeasureSoak;
-  const int code = measure(rendezvous, transport->get(), output);
+  const auto sheet = measure(rendezvous, transport->get());
   static_cast<void>(rendezvous->Send("bye"));  // It notices anyway.
-  return code;
+  return sheet ? Publish(*sheet, command, output) : Fail(sheet.error());
+}
+
+int Examine(weir::tools::PerfOutput output) {
+  const auto settings = Settings(false);
+  if (!settings) return Fail(settings.error());
+  const auto diagnoses = weir::tools::Diagnose(*settings);
+  if (output == weir::tools::PerfOutput::kTable) {
+    weir::tools::PrintDoctor(diagnoses, &std::cout);
+  } else {
+    weir::tools::PrintSheet(weir::tools::DoctorSheet(diagnoses), output, &std::cout);
+  }
+  return std::any_of(diagnoses.begin(), diagnoses.end(), [](const auto& one) { return one.usable(); }) ? 0 : kFailed;
 }
 
 /// Both ends here: the other one is a thread.
@@ -217,14 +259,16 @@ int main(int argc, char** argv) {
   gflags::SetVersionString(WEIR_VERSION);
   gflags::ParseCommandLineFlags(&argc, &argv, true);
   const std::string command = argc == 2 ? argv[1] : "";
-  if (command != "serve" && command != "pair" && command != "pacing" && command != "soak") {
-    std::cerr << "weir-perf: expected one command: serve, pair, pacing or soak\n" << kUsage << '\n';
+  const std::vector<std::string> commands{"serve", "pair", "pacing", "soak", "doctor"};
+  if (std::find(commands.begin(), commands.end(), command) == commands.end()) {
+    std::cerr << "weir-perf: expected one command: serve, pair, pacing, soak or doctor\n" << kUsage << '\n';
     return kWrongUsage;
   }
   const auto output = weir::tools::PerfOutputFromName(FLAGS_output);
   if (!output) return Fail(output.error());
   if (Status status = CheckFlags(); !status.ok()) return Fail(status);
   if (command == "serve") return Serve();
+  if (command == "doctor") return Examine(*output);
   if (FLAGS_server.empty()) return MeasureHere(command, *output);
   auto rendezvous = Meet(FLAGS_server);
   return rendezvous ? Measure(command, rendezvous->get(), *output) : Fail(rendezvous.error());

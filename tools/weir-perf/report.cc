@@ -1,7 +1,6 @@
 #include "tools/weir-perf/report.h"
 
 #include <fmt/format.h>
-#include <fmt/ostream.h>
 
 #include <charconv>
 #include <cmath>
@@ -63,12 +62,6 @@ std::string SizeName(Bytes size) {
 
 }  // namespace
 
-Result<PerfOutput> PerfOutputFromName(std::string_view name) {
-  if (name == "table") return PerfOutput::kTable;
-  if (name == "json") return PerfOutput::kJson;
-  return Error(StatusCode::kInvalidArgument, fmt::format("--output: found \"{}\", allowed: table, json", name));
-}
-
 Result<std::vector<Bytes>> ParseSizes(std::string_view text) {
   const auto values = ParseList(text, 1024, 1, static_cast<double>(kSizeMax), "1 to 4G bytes, as in 1,64K,1M");
   if (!values) return tl::unexpected(values.error());
@@ -81,55 +74,56 @@ Result<std::vector<double>> ParseRates(std::string_view text) {
   return ParseList(text, 1000, 1e5, 1e12, "100K to 1000G bits a second, as in 1M,2.5G");
 }
 
-void PrintSizes(const std::vector<SizeResult>& results, PerfOutput output, std::ostream* out) {
-  if (output == PerfOutput::kTable) {
-    fmt::print(*out, "{:>6} {:>10} {:>12} {:>10} {:>10} {:>10}\n", "size", "Gbit/s", "messages/s", "CPU s/GB", "p50 us",
-               "p99 us");
-  }
-  const char* separator = "[";
+Sheet SizesSheet(const std::vector<SizeResult>& results) {
+  Sheet sheet;
+  sheet.title = "Throughput, CPU and latency by size";
+  sheet.columns = {{"size", "size"},
+                   {"bits_per_second", "Gbit/s"},
+                   {"messages_per_second", "messages/s"},
+                   {"cpu_seconds_per_gb", "CPU s/GB"},
+                   {"latency_p50_us", "p50 us"},
+                   {"latency_p99_us", "p99 us"}};
+  sheet.axis = "size";
+  sheet.unit = "Gbit/s";
+  sheet.curves = {{"throughput", {}}};
   for (const SizeResult& one : results) {
-    if (output == PerfOutput::kTable) {
-      fmt::print(*out, "{:>6} {:>10.3f} {:>12.0f} {:>10.3f} {:>10.1f} {:>10.1f}\n", SizeName(one.size),
-                 one.bits_per_second * 1e-9, one.messages_per_second, one.cpu_seconds_per_gb, one.latency_p50_us,
-                 one.latency_p99_us);
-    } else {
-      fmt::print(*out,
-                 "{}\n  {{\"size\": {}, \"bits_per_second\": {:.0f}, \"messages_per_second\": {:.1f}, "
-                 "\"cpu_seconds_per_gb\": {:.4f}, \"latency_p50_us\": {:.2f}, \"latency_p99_us\": {:.2f}}}",
-                 separator, one.size, one.bits_per_second, one.messages_per_second, one.cpu_seconds_per_gb,
-                 one.latency_p50_us, one.latency_p99_us);
-      separator = ",";
-    }
+    const double gigabits = one.bits_per_second * 1e-9;
+    sheet.rows.push_back({Number(static_cast<double>(one.size), 0, SizeName(one.size)),
+                          Number(one.bits_per_second, 0, fmt::format("{:.3f}", gigabits)),
+                          Number(one.messages_per_second, 1, fmt::format("{:.0f}", one.messages_per_second)),
+                          Number(one.cpu_seconds_per_gb, 4, fmt::format("{:.3f}", one.cpu_seconds_per_gb)),
+                          Number(one.latency_p50_us, 2, fmt::format("{:.1f}", one.latency_p50_us)),
+                          Number(one.latency_p99_us, 2, fmt::format("{:.1f}", one.latency_p99_us))});
+    sheet.marks.push_back(SizeName(one.size));
+    sheet.curves[0].values.push_back(gigabits);
   }
-  if (output == PerfOutput::kJson) *out << "\n]\n";
+  return sheet;
 }
 
-void PrintPacing(const std::vector<PacingResult>& results, PerfOutput output, std::ostream* out) {
-  if (output == PerfOutput::kTable) fmt::print(*out, "{:>12} {:>12} {:>8}\n", "cap Mbit/s", "sent Mbit/s", "error %");
-  const char* separator = "[";
+Sheet PacingSheet(const std::vector<PacingResult>& results) {
+  Sheet sheet;
+  sheet.title = "How exactly caps are kept";
+  sheet.columns = {
+      {"cap_bits_per_second", "cap Mbit/s"}, {"bits_per_second", "sent Mbit/s"}, {"error_percent", "error %"}};
   for (const PacingResult& one : results) {
     const double error = (one.bits_per_second / one.cap_bits_per_second - 1) * 100;
-    if (output == PerfOutput::kTable) {
-      fmt::print(*out, "{:>12.1f} {:>12.3f} {:>+8.2f}\n", one.cap_bits_per_second * 1e-6, one.bits_per_second * 1e-6,
-                 error);
-    } else {
-      fmt::print(*out,
-                 "{}\n  {{\"cap_bits_per_second\": {:.0f}, \"bits_per_second\": {:.0f}, \"error_percent\": {:.3f}}}",
-                 separator, one.cap_bits_per_second, one.bits_per_second, error);
-      separator = ",";
-    }
+    sheet.rows.push_back({Number(one.cap_bits_per_second, 0, fmt::format("{:.1f}", one.cap_bits_per_second * 1e-6)),
+                          Number(one.bits_per_second, 0, fmt::format("{:.3f}", one.bits_per_second * 1e-6)),
+                          Number(error, 3, fmt::format("{:+.2f}", error))});
   }
-  if (output == PerfOutput::kJson) *out << "\n]\n";
+  return sheet;
 }
 
-void PrintSoak(const SoakResult& result, int seed, double seconds, PerfOutput output, std::ostream* out) {
-  if (output == PerfOutput::kTable) {
-    fmt::print(*out, "{} messages, {:.3f} GB received and compared, no byte differs; seed {}, {:.2f} s\n",
-               result.messages, static_cast<double>(result.bytes) * 1e-9, seed, seconds);
-  } else {
-    fmt::print(*out, "{{\"messages\": {}, \"bytes_received\": {}, \"seed\": {}, \"seconds\": {:.3f}}}\n",
-               result.messages, result.bytes, seed, seconds);
-  }
+Sheet SoakSheet(const SoakResult& result, int seed, double seconds) {
+  Sheet sheet;
+  sheet.title = "Random messages both ways, each byte compared";
+  sheet.columns = {{"messages", "messages"}, {"bytes_received", "GB received"}, {"seed", "seed"}, {"seconds", "s"}};
+  const auto bytes = static_cast<double>(result.bytes);
+  sheet.rows.push_back({Number(static_cast<double>(result.messages), 0, std::to_string(result.messages)),
+                        Number(bytes, 0, fmt::format("{:.3f}", bytes * 1e-9)), Number(seed, 0, std::to_string(seed)),
+                        Number(seconds, 3, fmt::format("{:.2f}", seconds))});
+  sheet.notes = "all of it compared, no byte differs";
+  return sheet;
 }
 
 }  // namespace weir::tools

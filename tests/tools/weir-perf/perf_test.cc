@@ -2,7 +2,6 @@
 
 #include <deque>
 #include <functional>
-#include <sstream>
 #include <thread>
 
 #include "tools/weir-perf/ends.h"
@@ -58,20 +57,6 @@ TEST(PerfHandle, ComesBackAsItWasAndOthersAreRefused) {
   std::string text = HandleToText(handle);
   text[5] = 'g';
   EXPECT_FALSE(HandleFromText(text).has_value());
-}
-
-TEST(PerfReport, SaysTheSameAsTableAndJson) {
-  std::ostringstream table;
-  std::ostringstream json;
-  const std::vector<SizeResult> sizes{{65536, 20e9, 38146.97, 0.25, 18.5, 60.25}};
-  PrintSizes(sizes, PerfOutput::kTable, &table);
-  PrintSizes(sizes, PerfOutput::kJson, &json);
-  EXPECT_NE(table.str().find("   64K     20.000        38147      0.250       18.5"), std::string::npos) << table.str();
-  EXPECT_NE(json.str().find("\"size\": 65536, \"bits_per_second\": 20000000000"), std::string::npos) << json.str();
-  std::ostringstream pacing;
-  PrintPacing({{1e6, 0.99e6}}, PerfOutput::kTable, &pacing);
-  EXPECT_NE(pacing.str().find("1.0        0.990    -1.00"), std::string::npos) << pacing.str();
-  EXPECT_FALSE(PerfOutputFromName("csv").has_value());
 }
 
 /// A receiver in front of another, that turns one bit over in the middle of the first message that is not empty.

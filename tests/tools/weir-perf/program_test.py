@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 """Runs weir-perf as an operator would, right and wrong. Usage: program_test.py PATH"""
+import csv
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 PROGRAM = sys.argv.pop(1)
@@ -26,7 +29,7 @@ class WeirPerf(unittest.TestCase):
     def test_soak_and_pacing_here(self):
         code, out, _ = run("soak", "--gb=0.01", "--seed=4", "--output=json")
         self.assertEqual(code, 0)
-        self.assertGreaterEqual(json.loads(out)["bytes_received"], 10_000_000)
+        self.assertGreaterEqual(json.loads(out)[0]["bytes_received"], 10_000_000)
         code, out, _ = run("pacing", "--rates=20M")
         self.assertEqual(code, 0)
         self.assertIn("20.0", out)
@@ -44,7 +47,7 @@ class WeirPerf(unittest.TestCase):
         self.assertEqual(server.wait(timeout=10), 0)
 
     def test_wrong_usage_says_what_is_allowed(self):
-        for arguments in (("pair", "--sizes=5G"), ("pair", "--test=x"), ("pair", "--output=xml"), ("pair", "--seconds=0"),
+        for arguments in (("pair", "--sizes=5G"), ("pair", "--test=x"), ("pair", "--output=xml"), ("pair", "--backend=pigeon"), ("pair", "--options=x=1"), ("pair", "--options=unsent_kb=-1"), ("pair", "--seconds=0"),
                           ("pair", "--in_flight=0"), ("pair", "--streams=99"), ("pacing", "--rates=1"), ("soak", "--gb=-1"),
                           ("soak", "--seed=-1"), ("serve", "--port=99999"), ("pair", "--dead_after_ms=0")):
             code, out, error = run(*arguments)
@@ -59,6 +62,27 @@ class WeirPerf(unittest.TestCase):
         code, _, error = run("pair", "--server=127.0.0.1:1")
         self.assertEqual(code, 3)
         self.assertIn("cannot connect to 127.0.0.1:1", error)
+
+    def test_doctor_says_what_this_host_can_use(self):
+        code, out, error = run("doctor")
+        self.assertEqual((code, error), (0, ""))
+        self.assertIn("tcp: usable", out)
+        found = {one["backend"]: one["usable"] for one in json.loads(run("doctor", "--output=json")[1])}
+        self.assertEqual(found["tcp"], "yes")
+        code, out, _ = run("doctor", "--interfaces==no-such-card")
+        self.assertIn("no-such-card", out)
+
+    def test_a_page_is_written_where_it_can_be(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = os.path.join(folder, "report.html")
+            code, out, _ = run("pair", "--sizes=1K", "--seconds=0.02", "--output=csv", f"--html={page}")
+            self.assertEqual(code, 0)
+            self.assertEqual(list(csv.DictReader(out.splitlines()))[0]["size"], "1024")
+            with open(page, encoding="utf-8") as text:
+                self.assertIn("<svg", text.read())
+            code, _, error = run("pair", "--sizes=1K", "--seconds=0.02", f"--html={folder}/none/report.html")
+            self.assertEqual(code, 2)
+            self.assertIn("cannot write", error)
 
     def test_help_has_an_example(self):
         self.assertIn("Example:", run("--help")[1])
