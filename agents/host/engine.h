@@ -162,6 +162,7 @@ class AgentEngine {
     // As reported and as written.
     bool reported_active = false;
     Nanoseconds reported_at = 0;
+    Nanoseconds reported_next = 0;  ///< When its next message was expected; 0: nothing said.
     LaneControl written;
     bool active() const { return phase != Phase::kIdle; }
   };
@@ -228,6 +229,7 @@ class AgentEngine {
   void AnnounceProcess(const Process& process);
   void AnnounceLane(const Lane& lane);
   void ReportProfile(Nanoseconds now, Process& process);
+  std::optional<NextMessage> NextOf(const Lane& lane) const;
   void FillDemand(Nanoseconds now, const Lane& lane, wire::LaneDemand* demand) const;
   void FlushDemand(Nanoseconds now);
   void Send(const wire::AgentMessage& message);

@@ -114,6 +114,8 @@ void AgentEngine::Drained(Nanoseconds now, Lane& lane) {
   if (process.lanes_busy == 0) {
     process.learner.OnDrained(now);
     ReportProfile(now, process);
+    const auto next = process.learner.ExpectedNext();
+    if (const Lane* follower = next ? FindLane(next->lane) : nullptr) MarkDirty(*follower);
   }
   Nanoseconds until = 0;
   if (LingersUntil(now, lane, &until)) {

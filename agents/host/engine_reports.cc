@@ -75,6 +75,15 @@ void AgentEngine::ReportProfile(Nanoseconds now, Process& process) {
   Send(message);
 }
 
+/// The message that the idle lane is expected to begin next, if it matters to anybody: the way is cleared ahead for the
+/// first level only.
+std::optional<NextMessage> AgentEngine::NextOf(const Lane& lane) const {
+  if (!GoesFirst(lane) || lane.active()) return std::nullopt;
+  auto next = processes_.at(lane.ref.process).learner.ExpectedNext();
+  if (next && next->lane != lane.id) next.reset();
+  return next;
+}
+
 void AgentEngine::FillDemand(Nanoseconds now, const Lane& lane, wire::LaneDemand* demand) const {
   demand->set_lane(lane.id.value);
   demand->set_active(lane.active());
@@ -84,6 +93,11 @@ void AgentEngine::FillDemand(Nanoseconds now, const Lane& lane, wire::LaneDemand
   const Nanoseconds running = lane.held.since == 0 ? 0 : now - lane.held.since;
   demand->set_held_ns(static_cast<std::uint64_t>(lane.held.total + running));
   const ProfileLearner& learner = processes_.at(lane.ref.process).learner;
+  if (const auto next = NextOf(lane)) {
+    demand->set_next_known(true);
+    demand->set_next_in_ns(next->at - now);
+    demand->set_next_deviation_ns(static_cast<std::uint64_t>(next->deviation));
+  }
   const std::optional<Due> due = learner.CurrentDue();
   if (!due) return;
   demand->set_due_known(true);
@@ -107,8 +121,12 @@ void AgentEngine::FlushDemand(Nanoseconds now) {
     if (found == lanes_.end()) continue;
     Lane& lane = found->second;
     const bool progress_due = lane.active() && lane.progress && now >= lane.reported_at + kProgressEvery;
-    if (!welcomed_ || (lane.active() == lane.reported_active && !progress_due)) continue;
+    const auto next = NextOf(lane);
+    const Nanoseconds next_at = next ? next->at : 0;
+    if (!welcomed_ || (lane.active() == lane.reported_active && next_at == lane.reported_next && !progress_due))
+      continue;
     FillDemand(now, lane, update->add_lanes());
+    lane.reported_next = next_at;
     lane.reported_active = lane.active();
     lane.reported_at = now;
   }

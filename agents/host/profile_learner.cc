@@ -16,6 +16,8 @@ constexpr std::uint64_t kYoung = 64;         // messages until which period and 
 constexpr std::uint64_t kLookAgain = 16;     // iterations between two looks after that
 constexpr Nanoseconds kBurstGap = 5 * kMillisecond;      // think time that ends a burst
 constexpr Nanoseconds kTellingHold = 15 * kMillisecond;  // a hold long enough to tell overlap from dependency
+constexpr double kNewest = 0.25;                         // weight of the newest think time in their mean
+constexpr double kConfident = 0.5;                       // profiles with less are used for nothing
 constexpr double kOverlapShare = 0.35;  // of a hold, at most, by which an overlapped burst delays the next
 
 // Two messages are the same step of an iteration when their lane is the same and their sizes differ by 2 % at most:
@@ -277,14 +279,18 @@ void ProfileLearner::Estimate() {
     AloneEstimate begin;
     AloneEstimate drained;
     double gap = 0;
+    double deviation = 0;
     for (const Iteration& iteration : iterations_) {
       if (!iteration.steps[i] || iteration.started == 0) continue;
       const Message& message = *iteration.steps[i];
       begin.Add(message.time - iteration.started, message.held - iteration.held);
-      gap = gap == 0 ? static_cast<double>(message.gap) : 0.75 * gap + 0.25 * static_cast<double>(message.gap);
+      const auto seen = static_cast<double>(message.gap);
+      if (gap > 0) deviation += kNewest * (std::abs(seen - gap) - deviation);
+      gap += (gap > 0 ? kNewest : 1) * (seen - gap);
       if (message.drained > 0) drained.Add(message.drained - iteration.started, message.drained_held - iteration.held);
     }
     steps_[i].gap = static_cast<Nanoseconds>(gap);
+    steps_[i].deviation = static_cast<Nanoseconds>(deviation);
     steps_[i].begin = begin.empty() ? 0 : begin.Get();
     steps_[i].drained = drained.empty() ? 0 : drained.Get();
   }
@@ -361,8 +367,14 @@ std::optional<Nanoseconds> ProfileLearner::ExpectedGap() const {
   return steps_[(newest_ + 1) % steps_.size()].gap;
 }
 
+std::optional<NextMessage> ProfileLearner::ExpectedNext() const {
+  if (steps_.empty() || profile_.confidence < kConfident || in_flight_) return std::nullopt;
+  const Step& step = steps_[(newest_ + 1) % steps_.size()];
+  return NextMessage{step.lane, last_drained_ + step.gap, step.deviation};
+}
+
 std::optional<Due> ProfileLearner::CurrentDue() const {
-  if (steps_.empty() || profile_.confidence < 0.5 || begun_ == 0 || current_.started == 0) return std::nullopt;
+  if (steps_.empty() || profile_.confidence < kConfident || begun_ == 0 || current_.started == 0) return std::nullopt;
   const Step& step = steps_[newest_];
   if (step.overlapped) return Due{current_.started + steps_[step.burst_end].begin, true};
   // Inside a burst the messages follow each other without a drain, so the burst's end is what was seen.

@@ -34,6 +34,13 @@ struct Due {
       false;  ///< The process computes on meanwhile: these messages have slack, delaying them is free until `at`.
 };
 
+/// The message that is expected next.
+struct NextMessage {
+  LaneId lane;
+  Nanoseconds at = 0;         ///< CLOCK_MONOTONIC.
+  Nanoseconds deviation = 0;  ///< Mean absolute error of the like of it.
+};
+
 /// Learns a process's iteration from the messages it begins: training repeats the same messages, so the sequence of
 /// (lane, size) is periodic whatever contention does to its timing. Where sizes alone leave the period open (all
 /// messages equal), think times decide: every iteration must begin after one like the others'. The iteration's border
@@ -64,6 +71,8 @@ class ProfileLearner {
   /// Expected think time between the end of the messages begun and the next message. Lets the agent tell a pause inside
   /// a coflow from its end.
   std::optional<Nanoseconds> ExpectedGap() const;
+  /// Which message comes next and when; nothing while messages are in flight or the profile is not known well enough.
+  std::optional<NextMessage> ExpectedNext() const;
   /// When the messages in flight are due; nothing while the profile is not known well enough.
   std::optional<Due> CurrentDue() const;
 
@@ -81,7 +90,8 @@ class ProfileLearner {
   struct Step {
     LaneId lane;
     Bytes bytes = 0;
-    Nanoseconds gap = 0;        ///< Mean think time before it.
+    Nanoseconds gap = 0;        ///< Mean think time before it,
+    Nanoseconds deviation = 0;  ///< and how far it is off, on average.
     Nanoseconds begin = 0;      ///< Estimated offset of its first write, alone.
     Nanoseconds drained = 0;    ///< Estimated offset of its end, alone; 0 if never seen.
     std::size_t burst_end = 0;  ///< The step after the last one of its burst.

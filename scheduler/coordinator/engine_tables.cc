@@ -114,6 +114,10 @@ void CoordinatorEngine::OnDemand(Nanoseconds now, AgentRecord& agent, const wire
     lane.due_known = demand.due_known();
     lane.due = now + std::clamp<std::int64_t>(demand.due_in_ns(), -3600 * kSecond, 3600 * kSecond);
     lane.overlapped = demand.due_known() && demand.overlapped();
+    dirty_ |= demand.next_known();
+    lane.next_known = demand.next_known();
+    lane.next = now + std::clamp<std::int64_t>(demand.next_in_ns(), -3600 * kSecond, 3600 * kSecond);
+    lane.next_deviation = static_cast<Nanoseconds>(std::min<std::uint64_t>(demand.next_deviation_ns(), 3600 * kSecond));
   }
 }
 

@@ -72,6 +72,9 @@ struct LaneState {
   bool due_known = false;
   Nanoseconds due = 0;      ///< By then the messages begun must have left for the iteration to last as long as alone.
   bool overlapped = false;  ///< Compute goes on meanwhile: being late is free until `due`.
+  bool next_known = false;
+  Nanoseconds next = 0;            ///< When the idle lane is expected to begin, and
+  Nanoseconds next_deviation = 0;  ///< how far such expectations have been off, on average.
 };
 
 struct FabricState {

@@ -13,7 +13,7 @@ void TurnsPolicy::Decide(FabricState& state, Nanoseconds now, Decision& decision
   GroupLanes(state);
   Remember(state, now);
   Order(state, now);
-  Grant(state, decision);
+  Grant(state, now, decision);
   Settle(state, now, decision);
 }
 

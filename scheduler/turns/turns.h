@@ -16,7 +16,12 @@ struct TurnOptions {
   double like = 0.5;        ///< Sizes closer than this, in log4, never preempt each other whatever their levels.
   double lead = 0.2;        ///< How far the key of a preempting job must lead.
   double short_bias = 0.1;  ///< How strongly a job that has little left to send is preferred.
-  double room = 0.2;        ///< A lane goes if this share of its path's rate is left for it, else it is held.
+  /// The way of a guaranteed lane is cleared this long before it is expected to begin: what stands past the gates of
+  /// others must have left by then. 0: never.
+  Nanoseconds clear_ahead = 2500 * kMicrosecond;
+  Nanoseconds clear_past = kMillisecond;           ///< And kept clear so long after.
+  Nanoseconds clear_deviation = 2 * kMillisecond;  ///< Expectations that are off by more, on average, clear nothing.
+  double room = 0.2;  ///< A lane goes if this share of its path's rate is left for it, else it is held.
   Nanoseconds tick = 10 * kMillisecond;            ///< How often keys are looked at while two jobs want one link.
   Nanoseconds lease = 100 * kMillisecond;          ///< A job that blocks others must make progress within this.
   double aging = 8;                                ///< Waiting longer than this many times its own transfer alone, and
@@ -32,10 +37,12 @@ struct TurnOptions {
 /// 3. Across levels the job whose iteration would end latest goes first (see Key); only a smaller job preempts, when it
 ///    leads clearly. Inside a level, bursts that compute covers let pass those that a job waits for.
 /// 4. Grants go in that order, each taking what it can on every link of its path; what is left is for the next. A lane
-///    that finds too little is held. So no link is idle that an active lane could use.
+///    that finds too little is held. So no link is idle that an active lane could use, but for 7.
 /// 5. A link's holder keeps its right through pauses shorter than the coflow gap; meanwhile others go.
 /// 6. A holder without progress, while others wait, loses its turn; a job that waited very long goes first.
-/// Lanes that are idle are held where they would have to wait anyway, so that their first write does not get between.
+/// 7. When a guaranteed lane is about to begin, others are held a moment ahead, so that nothing of theirs is in its
+/// way. Lanes that are idle are held where they would have to wait anyway, so that their first write does not get
+/// between.
 ///
 /// Cost of a decision: O(lanes x path + n^2 + n x holders), n = jobs with a coflow under way; no allocation when warm.
 class TurnsPolicy final : public Policy {
@@ -80,11 +87,13 @@ class TurnsPolicy final : public Policy {
   void Place(std::uint32_t entry);
 
   // turns_grant.cc: what each gets.
-  void Grant(const FabricState& state, Decision& decision);
+  void Grant(const FabricState& state, Nanoseconds now, Decision& decision);
   void GrantJob(const FabricState& state, std::uint32_t job, Decision& decision);
   void Hold(const FabricState& state, std::uint32_t lane, Decision& decision) const;
   void GrantIdle(const FabricState& state, std::uint32_t lane, Decision& decision) const;
   void ReservePaused(const FabricState& state);
+  bool ClearsAhead(const FabricState& state, const LaneState& lane) const;
+  void ReserveExpected(const FabricState& state, Nanoseconds now);
   void GrantAdopted(const FabricState& state, Decision& decision) const;
   void Settle(FabricState& state, Nanoseconds now, Decision& decision);
   void SettleJob(FabricState& state, std::uint32_t job, Nanoseconds now, const Decision& decision);
@@ -92,6 +101,10 @@ class TurnsPolicy final : public Policy {
   void MarkProgress(const FabricState& state, Decision& decision);
   Nanoseconds NextLook(const FabricState& state, Nanoseconds now) const;
 
+  Nanoseconds ClearFrom(const LaneState& lane) const { return lane.next - lane.next_deviation - options_.clear_ahead; }
+  Nanoseconds ClearUntil(const LaneState& lane) const {
+    return lane.next + 2 * lane.next_deviation + options_.clear_past;
+  }
   bool HasRoom(const FabricState& state, const LaneState& lane, BytesPerSecond& room) const;
   std::span<const std::uint32_t> LanesOf(std::uint32_t job) const;
 

@@ -1,6 +1,7 @@
 // What each lane gets, given the order of the jobs.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "scheduler/turns/turns.h"
 
@@ -20,10 +21,16 @@ bool TurnsPolicy::HasRoom(const FabricState& state, const LaneState& lane, Bytes
   return room >= options_.room * path_rate;
 }
 
-void TurnsPolicy::Grant(const FabricState& state, Decision& decision) {
+void TurnsPolicy::Grant(const FabricState& state, Nanoseconds now, Decision& decision) {
   room_.clear();
   for (const LinkState& link : state.links) room_.push_back(link.rate);
-  for (const std::uint32_t job : order_) GrantJob(state, job, decision);
+  bool reserved = false;
+  for (const std::uint32_t job : order_) {
+    if (state.jobs[job].job_class != JobClass::kGuaranteed && !std::exchange(reserved, true))
+      ReserveExpected(state, now);
+    GrantJob(state, job, decision);
+  }
+  if (!reserved) ReserveExpected(state, now);
   ReservePaused(state);
   for (std::uint32_t i = 0; i < state.lanes.size(); ++i) {
     if (entry_of_job_[state.lanes[i].job] == kNone) GrantIdle(state, i, decision);
@@ -82,6 +89,20 @@ void TurnsPolicy::ReservePaused(const FabricState& state) {
       if (std::ranges::any_of(state.lanes[i].links, holds)) flows_.push_back({state.lanes[i].links, 1.0, kUncapped});
     }
     max_min_.Fill(flows_, room_, rates_);
+  }
+}
+
+bool TurnsPolicy::ClearsAhead(const FabricState& state, const LaneState& lane) const {
+  return options_.clear_ahead > 0 && !lane.active && lane.next_known &&
+         lane.next_deviation <= options_.clear_deviation && state.jobs[lane.job].job_class == JobClass::kGuaranteed;
+}
+
+/// A guaranteed lane that is about to begin finds its links empty. This is the one case in which a link may be idle
+/// that others could use: for about the deviation of the expectation.
+void TurnsPolicy::ReserveExpected(const FabricState& state, Nanoseconds now) {
+  for (const LaneState& lane : state.lanes) {
+    if (!ClearsAhead(state, lane) || now < ClearFrom(lane) || now >= ClearUntil(lane)) continue;
+    for (const LinkIndex link : lane.links) room_[link] = 0;
   }
 }
 
@@ -171,6 +192,14 @@ Nanoseconds TurnsPolicy::NextLook(const FabricState& state, Nanoseconds now) con
     const JobTurn& turn = state.jobs[entry.job].turn;
     if (!turn.active) next = std::min(next, turn.silent_since + options_.coflow_gap);
     contended |= turn.waiting;
+  }
+  for (const LaneState& lane : state.lanes) {
+    if (!ClearsAhead(state, lane)) continue;
+    if (now < ClearFrom(lane)) {
+      next = std::min(next, ClearFrom(lane));
+    } else if (now < ClearUntil(lane)) {
+      next = std::min(next, ClearUntil(lane));
+    }
   }
   // Keys grow with time, leases and patience run out: one tick looks at them all.
   return contended ? std::min(next, now + options_.tick) : next;

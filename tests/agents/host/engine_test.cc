@@ -361,6 +361,24 @@ TEST_F(Linger, FirstLevelIsWaitedForLonger) {
   EXPECT_GE(At(ref).check_at, now_ + AgentEngine::kLingerFirstLevel);
 }
 
+TEST_F(Linger, FirstLevelForetellsItsNextMessage) {
+  Connect();
+  const LaneRef ref = Lane();
+  Train(ref, 8);
+  ASSERT_EQ(At(ref).phase, Phase::kIdle);
+  EXPECT_FALSE(Demands().back().next_known()) << "of no use to other levels";
+  wire::CoordinatorMessage first = Directive(At(ref).id.value, wire::GATE_GO, 0);
+  first.mutable_schedule()->mutable_directives(0)->set_level(0);
+  Say(first);
+  Train(ref, 1);
+  ASSERT_EQ(At(ref).phase, Phase::kIdle);
+  const wire::LaneDemand last = Demands().back();
+  EXPECT_FALSE(last.active());
+  ASSERT_TRUE(last.next_known());
+  EXPECT_EQ(last.next_in_ns(), kSecond);
+  EXPECT_EQ(last.next_deviation_ns(), 0u);
+}
+
 TEST_F(Linger, EachIterationIsToldOnce) {
   Connect();
   const LaneRef ref = Lane();

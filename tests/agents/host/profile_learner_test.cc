@@ -83,6 +83,32 @@ TEST(ProfileLearner, BytesLeftCountsTheMessagesNotBegun) {
   EXPECT_EQ(player.learner.ExpectedGap(), 160 * kMillisecond);
 }
 
+TEST(ProfileLearner, TheNextMessageIsForeseenOnceNothingIsInFlight) {
+  Player player(kTwoBuckets);
+  player.Play(1);
+  EXPECT_FALSE(player.learner.ExpectedNext().has_value());
+  player.Play(3);
+  const Nanoseconds drained = kSecond + 4 * 960 * kMillisecond;
+  auto next = player.learner.ExpectedNext();
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->lane, kLane);
+  EXPECT_EQ(next->at, drained + 400 * kMillisecond);
+  EXPECT_EQ(next->deviation, 0);
+  player.learner.OnMessage(drained + 400 * kMillisecond, kLane, 1'500'000);
+  EXPECT_FALSE(player.learner.ExpectedNext().has_value());
+  player.learner.OnDrained(drained + 550 * kMillisecond);
+  EXPECT_EQ(player.learner.ExpectedNext()->at, drained + 710 * kMillisecond);
+}
+
+TEST(ProfileLearner, DeviationOfTheExpectationIsLearned) {
+  Player player({});
+  for (int i = 0; i < 40; ++i) player.PlayStep({(100 + (i % 2 == 0 ? 4 : -4)) * kMillisecond, 1'000'000});
+  const auto next = player.learner.ExpectedNext();
+  ASSERT_TRUE(next.has_value());
+  EXPECT_GT(next->deviation, 3 * kMillisecond);
+  EXPECT_LT(next->deviation, 8 * kMillisecond);
+}
+
 TEST(ProfileLearner, EqualMessagesAreToldApartByThinkTime) {
   Player player(
       {{300 * kMillisecond, 100'000}, {kMillisecond, 100'000}, {kMillisecond, 100'000}, {kMillisecond, 100'000}});

@@ -440,6 +440,47 @@ TEST_F(CoordinatorEngineTest, GuaranteedClassReachesThePolicy) {
   EXPECT_FALSE(Held(2, 2));
 }
 
+TEST_F(CoordinatorEngineTest, GuaranteedLaneIsClearedTheWayAheadOfItsTime) {
+  TwoJobs();
+  Attach(2, 2, "vip", "guaranteed");
+  Lane(2, 2, 2, Address("h3"));
+  Demand(1, 1, true);
+  wire::AgentMessage message;
+  wire::LaneDemand* demand = message.mutable_demand_update()->add_lanes();
+  demand->set_lane(2);
+  demand->set_next_known(true);
+  demand->set_next_in_ns(50 * kMillisecond);
+  Say(2, message);
+  Step();
+  EXPECT_FALSE(Held(1));
+  EXPECT_LE(engine_.next_step(), now_ + 50 * kMillisecond);
+  Step(engine_.next_step() - now_);
+  EXPECT_TRUE(Held(1));
+  EXPECT_FALSE(Held(2, 2));
+  Step(100 * kMillisecond);
+  EXPECT_FALSE(Held(1)) << "it did not come";
+}
+
+TEST_F(CoordinatorEngineTest, ForetoldTimesBeyondReasonAreSurvived) {
+  TwoJobs();
+  Attach(2, 2, "vip", "guaranteed");
+  Lane(2, 2, 2, Address("h3"));
+  Demand(1, 1, true);
+  for (const std::int64_t in : {INT64_MIN, INT64_MAX}) {
+    for (const std::uint64_t deviation : {std::uint64_t{0}, UINT64_MAX}) {
+      wire::AgentMessage message;
+      wire::LaneDemand* demand = message.mutable_demand_update()->add_lanes();
+      demand->set_lane(2);
+      demand->set_next_known(true);
+      demand->set_next_in_ns(in);
+      demand->set_next_deviation_ns(deviation);
+      Say(2, message);
+      Step(kMillisecond);
+      EXPECT_FALSE(Held(1));
+    }
+  }
+}
+
 TEST_F(CoordinatorEngineTest, RanksOfOneJobAreOneJob) {
   Connect(1);
   Connect(2);

@@ -230,6 +230,81 @@ TEST_F(Turns, GuaranteedInterruptsAtOnceAndIsNeverHeldInAdvance) {
   EXPECT_TRUE(Held(plain));
 }
 
+/// A guaranteed lane that begins in 50 ms, give or take 1, and somebody else who sends meanwhile.
+class Clearing : public FabricFixture {
+ protected:
+  Clearing() {
+    const LinkIndex link = Link();
+    other_ = Lane(Job(), {link}, true);
+    elsewhere_ = Lane(Job(), {Link()}, true);
+    favoured_ = Lane(Job(JobClass::kGuaranteed), {link});
+    Expect(50, 1);
+  }
+  void Expect(double in_ms, double deviation_ms) {
+    state_.lanes[favoured_].next_known = true;
+    state_.lanes[favoured_].next = now_ + static_cast<Nanoseconds>(in_ms * 1e6);
+    state_.lanes[favoured_].next_deviation = static_cast<Nanoseconds>(deviation_ms * 1e6);
+  }
+  std::uint32_t other_ = 0, elsewhere_ = 0, favoured_ = 0;
+};
+
+TEST_F(Clearing, TheWayIsClearWhenTheGuaranteedJobBegins) {
+  EXPECT_EQ(Decide().next, now_ + 46'500 * kMicrosecond) << "expectation - deviation - clear_ahead";
+  EXPECT_FALSE(Held(other_));
+  Decide(46.5);
+  EXPECT_TRUE(Held(other_));
+  EXPECT_FALSE(Held(elsewhere_));
+  EXPECT_FALSE(Held(favoured_));
+  Start(favoured_);
+  Decide(3.5);
+  EXPECT_FALSE(Held(favoured_));
+  EXPECT_TRUE(Held(other_));
+  Stop(favoured_);
+  state_.lanes[favoured_].next_known = false;
+  Decide(20);
+  EXPECT_FALSE(Held(other_));
+}
+
+TEST_F(Clearing, WhoDoesNotComeIsNotWaitedForLong) {
+  Decide();
+  Decide(46.5);
+  ASSERT_TRUE(Held(other_));
+  EXPECT_EQ(decision_.next, now_ + 6'500 * kMicrosecond) << "expectation + 2 deviations + clear_past";
+  Decide(6.5);
+  EXPECT_FALSE(Held(other_));
+  EXPECT_EQ(state_.jobs[state_.lanes[other_].job].turn.coflows, 1u) << "it is still the same turn";
+  EXPECT_EQ(decision_.next, kNever);
+}
+
+TEST_F(Clearing, LanesThatAreIdleStayOutOfTheWayToo) {
+  Stop(other_);
+  Decide();
+  EXPECT_FALSE(Held(other_));
+  Decide(48);
+  EXPECT_TRUE(Held(other_));
+}
+
+TEST_F(Clearing, VagueExpectationsClearNothing) {
+  Expect(50, 2.1);
+  EXPECT_EQ(Decide().next, kNever);
+  Decide(48);
+  EXPECT_FALSE(Held(other_));
+}
+
+TEST_F(Clearing, OnlyForTheGuaranteedClass) {
+  state_.jobs[state_.lanes[favoured_].job].job_class = JobClass::kBestEffort;
+  EXPECT_EQ(Decide().next, kNever);
+  Decide(48);
+  EXPECT_FALSE(Held(other_));
+}
+
+TEST_F(Clearing, AnotherGuaranteedJobIsNotSentAway) {
+  state_.jobs[state_.lanes[other_].job].job_class = JobClass::kGuaranteed;
+  Decide();
+  Decide(48);
+  EXPECT_FALSE(Held(other_));
+}
+
 TEST_F(Turns, ScavengerGoesLast) {
   const LinkIndex link = Link();
   const auto scavenger = Lane(Job(JobClass::kScavenger), {link}, true);
