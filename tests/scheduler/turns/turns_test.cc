@@ -412,6 +412,20 @@ TEST_F(MaxMinRates, NobodyIsHeldAndWeightsDecide) {
   EXPECT_NEAR(RateOf(b), 0.25 * kRate, 1);
 }
 
+TEST_F(MaxMinRates, ClassesAreStrictButForFloors) {
+  const LinkIndex link = Link();
+  const auto first = Lane(Job(JobClass::kGuaranteed), {link}, true);
+  const auto plain = Lane(Job(), {link}, true);
+  const auto last = Lane(Job(JobClass::kScavenger), {link}, true);
+  Decide();
+  EXPECT_DOUBLE_EQ(RateOf(plain), 0.05 * kRate);
+  EXPECT_DOUBLE_EQ(RateOf(last), kAdoptedFloor) << "1 % is less than a lane can be told";
+  EXPECT_DOUBLE_EQ(RateOf(first), 0.94 * kRate);
+  Stop(first);
+  Decide();
+  EXPECT_DOUBLE_EQ(RateOf(plain), 0.99 * kRate);
+}
+
 TEST(MakePolicy, UnknownNameListsTheKnown) {
   const auto policy = MakePolicy("sjf");
   ASSERT_FALSE(policy.has_value());
