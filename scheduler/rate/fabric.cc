@@ -5,6 +5,16 @@
 #include "coflow/check.h"
 
 namespace weir::scheduler {
+namespace {
+
+/// The finalizer of MurmurHash3 (A. Appleby): every bit of the result depends on every bit of the key.
+std::uint64_t Mix(std::uint64_t key) {
+  key = (key ^ key >> 33) * 0xff51afd7ed558ccd;
+  key = (key ^ key >> 33) * 0xc4ceb9fe1a85ec53;
+  return key ^ key >> 33;
+}
+
+}  // namespace
 
 Fabric::Fabric(std::uint32_t ports, double capacity, std::vector<std::uint32_t> group_of_port, std::uint32_t groups)
     : ports_(ports),
@@ -51,12 +61,17 @@ Result<Fabric> Fabric::FromTopology(const Topology& topology, BytesPerSecond ref
         return Error(StatusCode::kInvalidArgument,
                      fmt::format("no path from site {} to site {}; add links between them", from.name, to.name));
       }
-      std::vector<std::uint32_t> inner;
-      for (const LinkId link : paths.front().links) {
-        inner.push_back(number[link.value - 1]);
+      for (const Path& path : paths) {
+        if (path.links.size() > paths.front().links.size()) {
+          break;
+        }
+        std::vector<std::uint32_t> inner;
+        for (const LinkId link : path.links) {
+          inner.push_back(number[link.value - 1]);
+        }
+        fabric.AddPath(static_cast<std::uint32_t>(from.id.value - 1), static_cast<std::uint32_t>(to.id.value - 1),
+                       std::move(inner));
       }
-      fabric.SetPath(static_cast<std::uint32_t>(from.id.value - 1), static_cast<std::uint32_t>(to.id.value - 1),
-                     std::move(inner));
     }
   }
   return fabric;
@@ -67,8 +82,16 @@ std::uint32_t Fabric::AddLink(double capacity) {
   return links() - 1;
 }
 
-void Fabric::SetPath(std::uint32_t from_group, std::uint32_t to_group, std::vector<std::uint32_t> inner) {
-  inner_[std::size_t{from_group} * groups_ + to_group] = std::move(inner);
+void Fabric::AddPath(std::uint32_t from_group, std::uint32_t to_group, std::vector<std::uint32_t> inner) {
+  inner_[std::size_t{from_group} * groups_ + to_group].push_back(std::move(inner));
+}
+
+std::span<const std::uint32_t> Fabric::InnerLinks(std::uint32_t source, std::uint32_t destination) const {
+  const Paths& paths = inner_[group_of_port_[source] * groups_ + group_of_port_[destination]];
+  if (paths.empty()) {
+    return {};
+  }
+  return paths[paths.size() == 1 ? 0 : Mix(std::uint64_t{source} << 32 | destination) % paths.size()];
 }
 
 }  // namespace weir::scheduler

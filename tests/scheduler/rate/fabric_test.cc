@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 namespace weir::scheduler {
 namespace {
 
@@ -27,6 +30,37 @@ TEST(Fabric, ALeafSpineTopologyCrossesTwoInnerLinksBetweenLeaves) {
     EXPECT_DOUBLE_EQ(fabric->capacity()[link], 4.0);
   }
   EXPECT_DOUBLE_EQ(fabric->capacity()[0], 1.0);
+}
+
+TEST(Fabric, PairsOfPortsAreSpreadOverPathsOfEqualLengthAndKeepToTheirs) {
+  Topology topology;
+  const auto east = topology.AddSite("east");
+  const auto west = topology.AddSite("west");
+  const auto far = topology.AddSite("far");
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(topology.AddHost("e" + std::to_string(i), *east, {}, 1e9, 1.0));
+    ASSERT_TRUE(topology.AddHost("w" + std::to_string(i), *west, {}, 1e9, 1.0));
+  }
+  ASSERT_TRUE(topology.AddSiteLink("north", *east, *west, 2e9, 1.0, 0));
+  ASSERT_TRUE(topology.AddSiteLink("south", *east, *west, 3e9, 1.0, 5));
+  ASSERT_TRUE(topology.AddSiteLink("east-far", *east, *far, 4e9, 1.0, 0));
+  ASSERT_TRUE(topology.AddSiteLink("far-west", *far, *west, 4e9, 1.0, 0));
+  ASSERT_TRUE(topology.AddSiteLink("back", *west, *east, 4e9, 1.0, 0));
+  topology.FindPaths();
+  const auto fabric = Fabric::FromTopology(topology, 1e9);
+  ASSERT_TRUE(fabric) << fabric.error().message();
+  std::map<double, int> pairs;  // By the capacity of the link taken.
+  for (std::uint32_t source = 0; source < 16; source += 2) {
+    for (std::uint32_t destination = 1; destination < 16; destination += 2) {
+      const auto inner = fabric->InnerLinks(source, destination);
+      ASSERT_EQ(inner.size(), 1u) << "the way over a third site is longer";
+      EXPECT_EQ(inner.data(), fabric->InnerLinks(source, destination).data());
+      ++pairs[fabric->capacity()[inner[0]]];
+    }
+  }
+  EXPECT_EQ(pairs.size(), 2u);
+  EXPECT_GE(pairs[2.0], 16);
+  EXPECT_GE(pairs[3.0], 16);
 }
 
 TEST(Fabric, TwoSitesWithoutAPathAreNamed) {

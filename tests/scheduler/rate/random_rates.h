@@ -37,7 +37,7 @@ inline Fabric RandomFabric(std::mt19937_64* random) {
         }
       }
       std::shuffle(path.begin(), path.end(), *random);
-      fabric.SetPath(from, to, path);
+      fabric.AddPath(from, to, path);
     }
   }
   return fabric;
