@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "coflow/status.h"
 #include "tools/weir-sim/options.h"
@@ -22,6 +23,10 @@ int Fail(const Status& status);
 
 int RunCommand(const Options& options);
 int CompareCommand(const Options& options);
+/// `run` and `compare` as CoflowSim does it, for --compat; see scheduler/sim/coflowsim.
+int RunCompat(const Options& options, const std::vector<std::string>& policies);
+/// `convert` with --compat: the problem that CoflowSim is given.
+int ConvertCompat(const Options& options);
 int ConvertCommand(const Options& options);
 int GenerateCommand(const Options& options);
 int PoliciesCommand(const Options& options);

@@ -5,6 +5,9 @@
 namespace weir::tools {
 
 int ConvertCommand(const Options& options) {
+  if (!options.compat.empty()) {
+    return ConvertCompat(options);
+  }
   const auto sim = SimOptionsOf(options);
   if (!sim) {
     return Fail(sim.error());

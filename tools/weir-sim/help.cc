@@ -17,7 +17,8 @@ struct CommandHelp {
 constexpr CommandHelp kCommands[] = {
     {"run", "replay a trace under one policy",
      "  weir-sim run --trace FB2010-1Hr-150-0.txt --policy ls --cct_csv ccts.csv\n"
-     "  weir-sim run --trace FB2010-1Hr-150-0.txt --policy \"order=dclas factor=2 queues=20\" --output json\n"},
+     "  weir-sim run --trace FB2010-1Hr-150-0.txt --policy \"order=dclas factor=2 queues=20\" --output json\n"
+     "  weir-sim run --trace FB2010-1Hr-150-0.txt --compat coflowsim --policy SEBF\n"},
     {"compare", "several policies side by side",
      "  weir-sim compare --trace FB2010-1Hr-150-0.txt --units coflowsim --policies sebf,ls,pilots\n"},
     {"convert", "write a trace in another format, scaled or skewed if asked",

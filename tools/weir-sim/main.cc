@@ -11,10 +11,15 @@
 
 DEFINE_string(trace, "", "trace file; a bare name is looked for in WEIR_TRACES as well");
 DEFINE_string(policy, "ls", "a policy: a name, or words like \"order=dclas factor=2 queues=20\"");
-DEFINE_string(policies, "fifo,scf,ncf,lcf,sebf,bssi,ls,dclas,saath,philae,pilots", "policies, separated by commas");
+DEFINE_string(policies, "", "policies, separated by commas; none: the known ones, with --compat its own");
 DEFINE_string(output, "table", "table, json or csv");
 DEFINE_string(units, "ms",
               "ms, or coflowsim: arrivals are read and times reported in its unit, rounded up to its step of 8");
+DEFINE_string(compat, "",
+              "coflowsim: be the field's simulator, with its policies in capitals and all its peculiarities");
+DEFINE_string(compat_arrivals, "default", "with --compat: default, every 10.24 s and up to that early, or exact");
+DEFINE_double(compat_zero_bps, 1,
+              "with --compat: free capacity of a port, bit/s, taken for none; 0.001 as in the source of CoflowSim");
 DEFINE_double(port_mib, 128, "speed of every port in MiB/s");
 DEFINE_double(delay_ms, 0, "coordination delay: what is seen at one tick of this period is acted on at the next");
 DEFINE_double(reporting_interval_ms, 0, "fluid rates: flow ends are heard of at multiples of this; 0: at once");
@@ -57,6 +62,7 @@ namespace {
 constexpr std::string_view kTraceFlags[] = {"trace",         "scale_bytes",  "scale_arrivals", "skew_sigma",
                                             "skew_seed",     "shuffle_seed", "batch_ms",       "deadline_factor",
                                             "deadline_seed", "arrivals"};
+constexpr std::string_view kCompatFlags[] = {"compat", "compat_arrivals", "compat_zero_bps"};
 constexpr std::string_view kFabricFlags[] = {"units", "port_mib"};
 constexpr std::string_view kPolicyFlags[] = {"delay_ms", "reporting_interval_ms", "capacity_changes", "levels", "seed",
                                              "bounds"};
@@ -73,11 +79,12 @@ std::vector<std::string_view> FlagsOf(std::string_view command) {
     if (command == "run") {
       names.emplace_back("cct_csv");
     }
+    Append(kCompatFlags, &names);
     Append(kFabricFlags, &names);
     Append(kPolicyFlags, &names);
     Append(kTraceFlags, &names);
   } else if (command == "convert") {
-    names = {"format", "out"};
+    names = {"format", "out", "compat", "compat_arrivals"};
     Append(kFabricFlags, &names);
     Append(kTraceFlags, &names);
   } else if (command == "generate") {
@@ -138,6 +145,9 @@ Options OptionsFromFlags() {
   options.output = FLAGS_output;
   options.units = FLAGS_units;
   options.cct_csv = FLAGS_cct_csv;
+  options.compat = FLAGS_compat;
+  options.compat_arrivals = FLAGS_compat_arrivals;
+  options.compat_zero_bps = FLAGS_compat_zero_bps;
   options.format = FLAGS_format;
   options.out = FLAGS_out;
   options.port_mib = FLAGS_port_mib;

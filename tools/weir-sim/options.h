@@ -13,6 +13,8 @@ namespace weir::tools {
 /// A plain value.
 struct Options {
   std::string trace, policy, policies, output, units, cct_csv, capacity_changes, arrivals, bounds, format, out, pattern;
+  std::string compat, compat_arrivals;
+  double compat_zero_bps = 1;
   double port_mib = 128;
   double delay_ms = 0;
   double reporting_interval_ms = 0;

@@ -64,11 +64,16 @@ int RunPolicies(const Options& options, const std::vector<std::string>& policies
 }  // namespace
 
 int RunCommand(const Options& options) {
-  return RunPolicies(options, {options.policy});
+  return options.compat.empty() ? RunPolicies(options, {options.policy}) : RunCompat(options, {options.policy});
 }
 
 int CompareCommand(const Options& options) {
-  return RunPolicies(options, SplitPolicies(options.policies));
+  constexpr const char* kKnown = "fifo,scf,ncf,lcf,sebf,bssi,ls,dclas,saath,philae,pilots";
+  constexpr const char* kCompat = "FAIR,PFP,FIFO,SCF,NCF,LCF,SEBF,DARK";
+  const bool compat = !options.compat.empty();
+  const std::string all = compat ? kCompat : kKnown;
+  const auto policies = SplitPolicies(options.policies.empty() ? all : options.policies);
+  return compat ? RunCompat(options, policies) : RunPolicies(options, policies);
 }
 
 }  // namespace weir::tools

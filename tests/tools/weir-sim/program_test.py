@@ -79,6 +79,33 @@ class WeirSim(unittest.TestCase):
                  for path in (self.trace, windows)]
         self.assertEqual(times[0], times[1])
 
+    def test_compatible_mode_counts_in_steps_of_coflowsim(self):
+        path = os.path.join(self.folder, "ccts.csv")
+        code, out, error = run("run", "--trace", self.trace, "--compat=coflowsim", "--policy", "SEBF", "--cct-csv", path,
+                               "--output=json")
+        self.assertEqual((code, error), (0, ""))
+        result = json.loads(out)["results"][0]
+        self.assertEqual((json.loads(out)["unit"], result["policy"]), ("sim-ms", "SEBF"))
+        self.assertLessEqual(result["bound"], result["cct"]["mean"])
+        self.assertTrue({"wall_seconds", "events"} <= result.keys())
+        with open(path) as lines:
+            self.assertEqual(lines.read(), "coflow_id,cct\n1,48\n2,16\n3,16\n")
+        code, out, _ = run("compare", "--trace", self.trace, "--compat", "coflowsim", "--compat-arrivals=exact", "--output=json")
+        self.assertEqual((code, [one["policy"] for one in json.loads(out)["results"]]),
+                         (0, ["FAIR", "PFP", "FIFO", "SCF", "NCF", "LCF", "SEBF", "DARK"]))
+        code, out, _ = run("run", "--trace", self.trace, "--compat=coflowsim", "--policy=fifo", "--deadline_factor=0",
+                           "--output=json")
+        deadlines = json.loads(out)["results"][0]["deadlines"]
+        self.assertEqual((code, deadlines), (0, {"set": 3, "admitted": 2, "admitted_late": 0, "met": 2}))
+
+    def test_the_problem_of_coflowsim_for_other_policies(self):
+        path = os.path.join(self.folder, "problem.jsonl")
+        code, _, error = run("convert", "--trace", self.trace, "--compat=coflowsim", "--deadline_factor=0", "--out", path)
+        self.assertEqual((code, error), (0, ""))
+        code, out, _ = run("run", "--trace", path, "--units=coflowsim", "--policy=edf admission=on", "--output=json")
+        deadlines = json.loads(out)["results"][0]["deadlines"]
+        self.assertEqual((code, deadlines["set"], deadlines["admitted_late"]), (0, 3, 0))
+
     def test_bad_traces_each_have_a_message(self):
         one_flow = '{"id":1,"flows":[[0,1,%s]]}\n'
         cases = (("2 1\n1 0 1 0 1 1:nan\n", ':2: field 6 (megabytes): found "nan"'),
@@ -118,6 +145,15 @@ class WeirSim(unittest.TestCase):
                           ("generate", "--pattern=star"), ("generate", "--load=nan"), ("generate", "--ports=1"),
                           ("generate", "--pattern=ring", "--ranks=999"), ("generate", "--span_s=-1"),
                           ("generate", "--pattern=ring", "--period_s=nan"), ("generate", "--jobs=-1"),
+                          ("run", trace, "--compat=ns3"), ("run", trace, "--compat=coflowsim", "--policy=ls"),
+                          ("run", trace, "--compat=coflowsim", "--policy=SEBF", "--compat_arrivals=late"),
+                          ("run", trace, "--compat=coflowsim", "--policy=SEBF", "--deadline_factor=1"),
+                          ("run", trace, "--compat=coflowsim", "--policy=SEBF", "--compat_zero_bps=0"),
+                          ("convert", trace, "--compat=coflowsim", "--deadline_factor=-3"),
+                          ("run", trace, "--compat=coflowsim", "--policy=FIFO", "--deadline_factor=-2"),
+                          ("compare", trace, "--compat=coflowsim", "--policies=FIFO,FIFO", "--deadline_factor=1"),
+                          ("run", trace, "--compat=coflowsim", "--policy=SEBF", "--levels=8"),
+                          ("run", trace, "--compat=coflowsim", "--policy=SEBF", "--port_mib=64"),
                           ("convert", trace, "--format=pdf"), ("run", trace, "--policy=fastest"), ("dance",), ()):
             code, out, error = run(*arguments)
             self.assertEqual((code, out), (2, ""), (arguments, error))
@@ -129,6 +165,7 @@ class WeirSim(unittest.TestCase):
     def test_files_that_cannot_be_opened(self):
         nowhere = os.path.join(self.folder, "none", "x")
         for arguments in (("run", "--trace", nowhere), ("run", "--trace", self.trace, "--cct_csv", nowhere),
+                          ("run", "--trace", self.trace, "--compat=coflowsim", "--policy=FAIR", "--cct_csv", nowhere),
                           ("convert", "--trace", self.trace, "--out", nowhere)):
             code, _, error = run(*arguments)
             self.assertEqual(code, 1, arguments)
@@ -139,7 +176,7 @@ class WeirSim(unittest.TestCase):
 
     def test_what_a_policy_or_a_format_cannot_do(self):
         path = self.file("unknown.jsonl", HEADER + '{"id":1,"size_known":false,"flows":[[0,1,8]]}\n')
-        for arguments in (("run", "--policy=sebf"), ("convert", "--format=facebook", "--out=/dev/null")):
+        for arguments in (("run", "--policy=sebf"), ("run", "--compat=coflowsim", "--policy=DARK"), ("convert", "--format=facebook", "--out=/dev/null")):
             code, _, error = run(*arguments, "--trace", path)
             self.assertEqual(code, 4, arguments)
             self.assertIn("coflow 1", error)

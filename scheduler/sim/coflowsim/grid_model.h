@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "scheduler/sim/coflowsim/flow_grid.h"
+#include "scheduler/sim/coflowsim/model.h"
+
+namespace weir::scheduler::coflowsim {
+
+/// A coflow that runs, with what the policies note about it.
+struct Active {
+  explicit Active(const Coflow& coflow, std::int64_t start) : grid(coflow), start_ms(start) {}
+
+  FlowGrid grid;
+  std::int64_t start_ms;
+  int queue = 0;  ///< DARK
+};
+
+/// Bits per second of a port.
+inline constexpr double kPortBits = kPortBytes * 8;
+
+/// What CoflowSim calls a rate, in bits per second, is 1,024 times the bytes of a step: the factor is a power of two,
+/// so converting loses nothing.
+inline constexpr double kBitsPerStepByte = 1'024;
+
+/// Free capacity of every port, bits per second.
+struct Capacity {
+  explicit Capacity(std::uint32_t ports) : up(ports), down(ports) {}
+  void Fill(double value);
+  /// `*this` less `used`, port by port.
+  void Subtract(const Capacity& used);
+
+  std::vector<double> up, down;
+};
+
+/// What models have in common that set rates when a coflow starts or ends, and not in between.
+class GridModel : public Model {
+ public:
+  void Start(const Coflow& coflow, std::int64_t now) override;
+  std::int64_t Advance(std::int64_t steps, std::vector<std::size_t>* ended) override;
+
+ protected:
+  /// To be called when all moves are set.
+  void OnAllocation();
+  /// `active` has started, and lives until OnEnd has returned.
+  virtual void OnStart(Active* active) = 0;
+  virtual void OnEnd(Active* active) = 0;
+
+ private:
+  std::int64_t NextSteps(std::int64_t steps) const;
+
+  std::vector<std::unique_ptr<Active>> actives_;  ///< In order of start.
+};
+
+}  // namespace weir::scheduler::coflowsim
