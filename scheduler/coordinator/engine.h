@@ -137,6 +137,7 @@ class CoordinatorEngine {
   std::map<std::pair<std::string, std::string>, std::uint32_t> job_slots_;  ///< By tenant and name.
   std::uint64_t next_job_id_ = 1;
   std::uint64_t next_lane_id_ = 1;
+  std::uint64_t next_sender_ = 1;
 
   Decision decision_;
   bool dirty_ = true;  ///< Something changed since the last decision.

@@ -32,6 +32,7 @@ void CoordinatorEngine::OnProcessAttached(Nanoseconds /*now*/, AgentRecord& agen
   if (slot == kNoSlot) return Refuse(agent, Code(StatusCode::kResourceExhausted), "too many jobs; the limit is 4096");
   ProcessRecord& process = agent.processes[id];
   process.id = id;
+  process.sender = next_sender_++;
   process.job = slot;
   process.adopted = attached.adopted();
   jobs_[slot].processes.push_back(&process);
@@ -89,6 +90,7 @@ void CoordinatorEngine::OnLaneOpened(AgentRecord& agent, const wire::LaneOpened&
   LaneState state;
   state.id = next_lane_id_++;
   state.job = process->second.job;
+  state.sender = process->second.sender;
   for (const LinkId link : path.links) state.links.push_back(static_cast<LinkIndex>(link.value - 1));
   state.adopted = process->second.adopted;
   state_.lanes.push_back(std::move(state));
@@ -107,6 +109,7 @@ void CoordinatorEngine::OnDemand(Nanoseconds now, AgentRecord& agent, const wire
     const double left = static_cast<double>(demand.bytes_waiting()) + static_cast<double>(demand.bytes_ahead());
     // Progress alone changes no decision now: keys and leases are looked at by the policy's own tick.
     dirty_ |= lane.active != demand.active() || (lane.active && lane.bytes_left == 0 && left > 0);
+    if (demand.active() && !lane.active) lane.since = now;
     lane.active = demand.active();
     lane.bytes_sent = demand.bytes_sent();
     lane.bytes_left = left;

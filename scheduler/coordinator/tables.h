@@ -31,6 +31,7 @@ struct LaneRecord {
 
 struct ProcessRecord {
   ProcessId id;
+  std::uint64_t sender = 0;     ///< Unique over all agents; LaneState::sender.
   std::uint32_t job = kNoSlot;  ///< Index into FabricState::jobs.
   bool adopted = false;
   double confidence = 0;

@@ -63,8 +63,10 @@ struct JobState {
 struct LaneState {
   std::uint64_t id = 0;          ///< Unique in the state; breaks ties.
   std::uint32_t job = 0;         ///< Index into FabricState::jobs.
+  std::uint64_t sender = 0;      ///< The process that sends; 0 if not known.
   std::vector<LinkIndex> links;  ///< Its path, at least one link, none twice.
-  bool active = false;           ///< Wants the network now.
+  bool active = false;           ///< Wants the network now,
+  Nanoseconds since = 0;         ///< and has so since; valid while active.
   bool adopted = false;          ///< Paced from outside: takes rates, cannot be held.
   std::uint64_t bytes_sent = 0;
   double bytes_left = 0;     ///< Of the current iteration, begun or not; 0 if unknown.

@@ -21,6 +21,11 @@ struct TurnOptions {
   Nanoseconds clear_ahead = 2500 * kMicrosecond;
   Nanoseconds clear_past = kMillisecond;           ///< And kept clear so long after.
   Nanoseconds clear_deviation = 2 * kMillisecond;  ///< Expectations that are off by more, on average, clear nothing.
+  /// Of the lanes on which one process sends at once, the oldest goes first: together the younger ones get this much of
+  /// its share, while it still has this long to send. What waits for the first message can begin that much earlier, and
+  /// the last one is no later.
+  double younger = 1.0 / 16;
+  Nanoseconds elder_worth = 20 * kMillisecond;
   double room = 0.2;  ///< A lane goes if this share of its path's rate is left for it, else it is held.
   Nanoseconds tick = 10 * kMillisecond;            ///< How often keys are looked at while two jobs want one link.
   Nanoseconds lease = 100 * kMillisecond;          ///< A job that blocks others must make progress within this.
@@ -89,6 +94,7 @@ class TurnsPolicy final : public Policy {
   // turns_grant.cc: what each gets.
   void Grant(const FabricState& state, Nanoseconds now, Decision& decision);
   void GrantJob(const FabricState& state, std::uint32_t job, Decision& decision);
+  void Weigh(const FabricState& state);
   void Hold(const FabricState& state, std::uint32_t lane, Decision& decision) const;
   void GrantIdle(const FabricState& state, std::uint32_t lane, Decision& decision) const;
   void ReservePaused(const FabricState& state);

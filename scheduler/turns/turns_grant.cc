@@ -1,6 +1,7 @@
 // What each lane gets, given the order of the jobs.
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "scheduler/turns/turns.h"
@@ -47,14 +48,32 @@ void TurnsPolicy::GrantJob(const FabricState& state, std::uint32_t job, Decision
     if (!lane.active || state.jobs[job].turn.stalled) {
       GrantIdle(state, i, decision);
     } else if (HasRoom(state, lane, room)) {
-      flows_.push_back({lane.links, 1.0, kUncapped});
       granted_.push_back(i);
     } else {
       Hold(state, i, decision);
     }
   }
+  Weigh(state);
   max_min_.Fill(flows_, room_, rates_);
   for (std::size_t f = 0; f < granted_.size(); ++f) decision.lanes[granted_[f]].rate = rates_[f];
+}
+
+/// Makes flows of the granted lanes, which become sorted by sender, the oldest first.
+void TurnsPolicy::Weigh(const FabricState& state) {
+  std::ranges::sort(granted_, {}, [&](std::uint32_t i) {
+    return std::tuple(state.lanes[i].sender, state.lanes[i].since, state.lanes[i].id);
+  });
+  for (std::size_t first = 0; first < granted_.size();) {
+    const LaneState& elder = state.lanes[granted_[first]];
+    std::size_t end = first + 1;
+    while (end < granted_.size() && elder.sender != 0 && state.lanes[granted_[end]].sender == elder.sender) ++end;
+    const bool worth = elder.bytes_waiting >= PathRate(state, elder) * ToSeconds(options_.elder_worth);
+    const double younger = worth ? options_.younger / std::max(1.0, static_cast<double>(end - first - 1)) : 1.0;
+    for (std::size_t f = first; f < end; ++f) {
+      flows_.push_back({state.lanes[granted_[f]].links, f == first ? 1.0 : younger, kUncapped});
+    }
+    first = end;
+  }
 }
 
 /// A held lane keeps a cap: bytes that are past the gate already, and the first ones after it opens, must not queue in

@@ -29,6 +29,32 @@ TEST_F(Turns, LanesOfOneJobShareALinkEvenly) {
   EXPECT_EQ(RateOf(b), kRate / 2);
 }
 
+TEST_F(Turns, OfTheLanesOfOneProcessTheOldestGoesFirstWhileItIsWorthIt) {
+  const LinkIndex link = Link();
+  const auto job = Job();
+  const auto a = Lane(job, {link}, true);
+  const auto b = Lane(job, {link}, true);
+  const auto c = Lane(job, {link}, true);
+  const auto other = Lane(job, {link}, true);
+  for (const auto lane : {a, b, c}) state_.lanes[lane].sender = 7;
+  state_.lanes[other].sender = 8;
+  state_.lanes[a].since = now_;
+  state_.lanes[c].since = now_;
+  Left(b, 0.020 * kRate);
+  Decide();
+  EXPECT_DOUBLE_EQ(RateOf(b), kRate * 16 / 33);
+  EXPECT_DOUBLE_EQ(RateOf(other), kRate * 16 / 33) << "another process is nobody's younger brother";
+  EXPECT_DOUBLE_EQ(RateOf(a), kRate / 66);
+  EXPECT_DOUBLE_EQ(RateOf(c), kRate / 66);
+  Stop(b);
+  Left(a, kRate);
+  Decide(1);
+  EXPECT_DOUBLE_EQ(RateOf(a), kRate * 16 / 33) << "of equal age: the lower number";
+  Left(a, 0.019 * kRate);
+  Decide(1);
+  for (const auto lane : {a, c, other}) EXPECT_DOUBLE_EQ(RateOf(lane), kRate / 3);
+}
+
 TEST_F(Turns, FirstComeFirstServedAndNobodyIsInterrupted) {
   const LinkIndex link = Link();
   const auto a = Lane(Job(), {link}, true);
