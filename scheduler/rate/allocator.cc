@@ -15,6 +15,9 @@ constexpr std::array kRates = {
     RateInfo{"madd", "a coflow's flows end together; backfill=off leaves the rest unused", "Varys, SIGCOMM 2014"},
     RateInfo{"queues", "queues of the order one after the other, max-min inside", "Aalo, SIGCOMM 2015"},
     RateInfo{"weighted", "all at once, weighted max-min, more for the first queues", "Aalo, SIGCOMM 2015"},
+    RateInfo{"drf", "all coflows at once, progress max-min fair; the order has no say", "DRF, NSDI 2011"},
+    RateInfo{"hug", "all coflows at equal progress, then the rest, capped so that lying does not pay",
+             "HUG, NSDI 2016"},
     RateInfo{"fair", "all flows at once, max-min; the order has no say", "Bertsekas and Gallager, Data Networks"},
 };
 
@@ -28,7 +31,7 @@ Result<std::unique_ptr<RateAllocator>> MakeRate(const RateOptions& options) {
   if (options.name == kMatching) {
     return nullptr;
   }
-  for (auto* make : {&MakeMaxMinRate, &MakeMaddRate, &MakeGreedyRate}) {
+  for (auto* make : {&MakeMaxMinRate, &MakeMaddRate, &MakeGreedyRate, &MakeCorrelatedRate}) {
     if (auto rate = make(options)) {
       return rate;
     }

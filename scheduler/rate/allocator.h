@@ -36,6 +36,8 @@ class RateAllocator {
   /// how many flows have another rate than before.
   virtual std::size_t Allocate(std::span<const RankedGroup> order, std::span<const double> capacity) = 0;
   virtual Sharing sharing() const { return Sharing::kOrder; }
+  /// Rates depend on the bytes that flows have left.
+  virtual bool needs_sizes() const { return false; }
 };
 
 struct RateOptions {
@@ -61,5 +63,6 @@ Result<std::unique_ptr<RateAllocator>> MakeRate(const RateOptions& options);
 std::unique_ptr<RateAllocator> MakeMaxMinRate(const RateOptions& options);
 std::unique_ptr<RateAllocator> MakeMaddRate(const RateOptions& options);
 std::unique_ptr<RateAllocator> MakeGreedyRate(const RateOptions& options);
+std::unique_ptr<RateAllocator> MakeCorrelatedRate(const RateOptions& options);
 
 }  // namespace weir::scheduler

@@ -34,6 +34,8 @@ class MaddRate final : public RateAllocator {
     return std::accumulate(others_.begin(), others_.end(), std::size_t{0});
   }
 
+  bool needs_sizes() const override { return true; }
+
  private:
   /// One over the time the slowest link needs for the group's bytes; 0 if one has no room.
   double PerTick(const FlowGroup& group, std::span<const double> capacity) const {

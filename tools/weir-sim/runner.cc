@@ -22,17 +22,17 @@ Result<PolicyRun> RunPolicy(const traces::Trace& trace, const std::string& polic
   if (!order) {
     return Error(StatusCode::kInvalidArgument, order.error().message());
   }
-  const auto unknown =
-      std::find_if(trace.coflows.begin(), trace.coflows.end(), [](const auto& c) { return !c.size_known; });
-  if (((*order)->needs_sizes() || parsed->rate.name == "madd") && unknown != trace.coflows.end()) {
-    return Error(StatusCode::kUnsupported,
-                 fmt::format("policy {} needs sizes, but coflow {} has none; allowed: fifo, ncf, dclas, saath, philae, "
-                             "pilots with any rate but madd",
-                             policy, unknown->id));
-  }
   const auto rate = scheduler::MakeRate(parsed->rate);
   if (!rate) {
     return Error(StatusCode::kInvalidArgument, rate.error().message());
+  }
+  const auto unknown =
+      std::find_if(trace.coflows.begin(), trace.coflows.end(), [](const auto& c) { return !c.size_known; });
+  if (((*order)->needs_sizes() || (*rate != nullptr && (*rate)->needs_sizes())) && unknown != trace.coflows.end()) {
+    return Error(StatusCode::kUnsupported,
+                 fmt::format("policy {} needs sizes, but coflow {} has none; allowed: fifo, ncf, dclas, saath, philae, "
+                             "pilots with any rate but madd, drf, hug",
+                             policy, unknown->id));
   }
   if (*rate == nullptr && (options.reporting_interval > 0 || !options.capacity_changes.empty())) {
     return Error(StatusCode::kUnsupported,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "scheduler/share/correlated.h"
 #include "scheduler/share/max_min.h"
 #include "tests/scheduler/rate/random_rates.h"
 
@@ -18,7 +19,8 @@ struct Kind {
   const char* name;
   bool backfill;
 };
-constexpr Kind kAllKinds[] = {{"maxmin", true}, {"greedy", true}, {"madd", true}, {"madd", false}};
+constexpr Kind kAllKinds[] = {{"maxmin", true}, {"greedy", true}, {"madd", true},
+                              {"madd", false},  {"drf", true},    {"hug", true}};
 
 TEST(Rates, NeverExceedACapacityAndTheSumsAreThoseOfTheFlows) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -226,6 +228,41 @@ TEST(Rates, AfterManyEventsEqualThoseOfAFreshStart) {
       const auto used = c.Used();
       for (std::size_t link = 0; link < used.size(); ++link) {
         ASSERT_LE(used[link], c.capacity[link] + kTolerance) << kind.name << " seed " << seed << " link " << link;
+      }
+    }
+  }
+}
+
+TEST(CorrelatedRate, EveryCoflowHasTheOptimalGuaranteeUnderDrfAndHugAlike) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    for (const char* name : {"drf", "hug"}) {
+      RandomCase c(seed);
+      std::vector<std::vector<double>> demand;
+      std::vector<CorrelatedTenant> tenants;
+      for (const RankedGroup& ranked : c.order) {
+        demand.emplace_back();
+        for (std::size_t local = 0; local < ranked.group->links().size(); ++local) {
+          demand.back().push_back(ranked.group->Load(local));
+        }
+      }
+      for (std::size_t k = 0; k < demand.size(); ++k) {
+        tenants.push_back({c.order[k].group->links(), demand[k], c.order[k].weight});
+      }
+      const double guarantee = CorrelatedShares().OptimalGuarantee(tenants, c.capacity);
+      NewRate(name)->Allocate(c.order, c.capacity);
+      for (std::size_t k = 0; k < demand.size(); ++k) {
+        const FlowGroup& group = *c.order[k].group;
+        const auto links = group.links();
+        const bool blocked =
+            std::any_of(links.begin(), links.end(), [&c](std::uint32_t link) { return c.capacity[link] == 0; });
+        const double largest = demand[k].empty() ? 1 : *std::max_element(demand[k].begin(), demand[k].end());
+        const double per_byte = blocked ? 0 : guarantee * c.order[k].weight / largest;
+        for (std::size_t f = 0; f < group.flows(); ++f) {
+          ASSERT_GE(group.Rate(f), per_byte * group.Left(f) - kTolerance) << name << " seed " << seed;
+          if (name == std::string("drf")) {
+            ASSERT_NEAR(group.Rate(f) * group.Left(0), group.Rate(0) * group.Left(f), 1e-6 * group.Left(f)) << seed;
+          }
+        }
       }
     }
   }

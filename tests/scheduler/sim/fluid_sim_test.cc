@@ -107,7 +107,7 @@ TEST(FluidSim, ALinkThatFailsStopsItsFlowsUntilItIsBack) {
 
 TEST(FluidSim, ACoflowWhoseLinkNeverComesBackIsNamed) {
   traces::Trace trace{.name = "", .ports = 2, .coflows = {{.id = 17, .arrival = 0, .flows = {{0, 1, 5000}}}}};
-  for (const char* policy : {"rate=maxmin", "rate=madd", "rate=greedy", "rate=fair"}) {
+  for (const char* policy : {"rate=maxmin", "rate=madd", "rate=greedy", "rate=drf", "rate=hug", "rate=fair"}) {
     SimOptions options;
     options.scale = {kTicksPerMs, false};
     options.capacity_changes = {{2 * kMs, 1 + trace.ports, 0.0}};
@@ -151,7 +151,8 @@ TEST(FluidSim, EveryRateMovesEveryByteOnAnyFabric) {
         flow.destination %= fabric.ports();
       }
     }
-    for (const char* policy : {"rate=maxmin", "rate=madd", "rate=madd backfill=off", "rate=greedy", "rate=fair"}) {
+    for (const char* policy :
+         {"rate=maxmin", "rate=madd", "rate=madd backfill=off", "rate=greedy", "rate=drf", "rate=hug", "rate=fair"}) {
       const SimOutcome outcome = Simulate(trace, fabric, policy);
       ASSERT_EQ(outcome.bytes_moved, static_cast<double>(trace.TotalBytes())) << policy << " seed " << seed;
       for (const CoflowOutcome& coflow : outcome.coflows) {
@@ -176,7 +177,7 @@ TEST(FluidSim, ScalingBytesAndTimesScalesEveryCompletionTime) {
   constexpr std::int64_t kScale = 64;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     for (const char* policy : {"rate=maxmin order=fifo", "rate=maxmin order=ncf", "rate=madd order=fifo",
-                               "rate=madd backfill=off order=fifo", "rate=fair"}) {
+                               "rate=madd backfill=off order=fifo", "rate=drf", "rate=hug", "rate=fair"}) {
       const SimOutcome once = Simulate(RandomTrace(seed), policy);
       const SimOutcome more = Simulate(RandomTrace(seed, kScale), policy);
       for (std::size_t i = 0; i < once.coflows.size(); ++i) {
