@@ -42,7 +42,7 @@ class AloneEstimate {
     std::vector<Nanoseconds> recent(unheld_.end() - static_cast<std::ptrdiff_t>(std::min(kRecent, unheld_.size())),
                                     unheld_.end());
     std::sort(recent.begin(), recent.end());
-    const auto at = static_cast<std::size_t>(kUncontendedShare * static_cast<double>(recent.size() - 1) + 0.5);
+    const auto at = static_cast<std::size_t>(std::lround(kUncontendedShare * static_cast<double>(recent.size() - 1)));
     return std::min(shortest_, recent[at]);
   }
 

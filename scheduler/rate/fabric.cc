@@ -66,6 +66,7 @@ Result<Fabric> Fabric::FromTopology(const Topology& topology, BytesPerSecond ref
           break;
         }
         std::vector<std::uint32_t> inner;
+        inner.reserve(path.links.size());
         for (const LinkId link : path.links) {
           inner.push_back(number[link.value - 1]);
         }
