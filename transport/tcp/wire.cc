@@ -2,67 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstring>
-#include <string_view>
-
 namespace weir::transport::tcp {
 namespace {
 
 enum ChunkKind : std::uint8_t { kData = 1 };
 enum ControlKind : std::uint8_t { kHeartbeat = 1, kPosted = 2 };
-
-/// Writes fields one after the other; the caller gave enough room.
-class Writer {
- public:
-  explicit Writer(std::byte* at) : at_(at) {}
-  template <typename T>
-  void Put(T value) {
-    for (std::size_t i = 0; i < sizeof(T); ++i) {
-      *at_++ = static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i));
-    }
-  }
-  void Put(const Nonce& nonce) { at_ = std::copy(nonce.begin(), nonce.end(), at_); }
-  void PutIdentity(std::string_view text) {
-    for (std::size_t i = 0; i < kIdentityBytes; ++i) {
-      *at_++ = i < text.size() && i + 1 < kIdentityBytes ? static_cast<std::byte>(text[i]) : std::byte{0};
-    }
-  }
-
- private:
-  std::byte* at_;
-};
-
-/// Reads fields one after the other; the caller gave enough bytes.
-class Reader {
- public:
-  explicit Reader(const std::byte* at) : at_(at) {}
-  template <typename T>
-  T Get() {
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < sizeof(T); ++i) value |= std::to_integer<std::uint64_t>(*at_++) << (8 * i);
-    return static_cast<T>(value);
-  }
-  Nonce GetNonce() {
-    Nonce nonce;
-    std::copy(at_, at_ + nonce.size(), nonce.begin());
-    at_ += nonce.size();
-    return nonce;
-  }
-  /// What is not printable becomes '?', as it ends in messages to people.
-  std::string GetIdentity() {
-    std::string text;
-    for (std::size_t i = 0; i + 1 < kIdentityBytes && at_[i] != std::byte{0}; ++i) {
-      const char c = std::to_integer<char>(at_[i]);
-      text += c > ' ' && c < 127 ? c : '?';
-    }
-    at_ += kIdentityBytes;
-    return text;
-  }
-
- private:
-  const std::byte* at_;
-};
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "coflow/ip_address.h"
 #include "coflow/status.h"
 #include "coflow/units.h"
+#include "transport/codec.h"
 #include "transport/tcp/options.h"
 #include "transport/transport.h"
 
@@ -21,16 +22,16 @@ inline constexpr std::uint32_t kHandleMagic = 0x4c444857;  // "WHDL"
 inline constexpr std::uint32_t kGreetMagic = 0x50435457;   // "WTCP"
 inline constexpr std::uint16_t kVersion = 1;
 
+using transport::kIdentityBytes;
+using transport::Nonce;
+
 inline constexpr std::size_t kPrefixBytes = 8;  ///< Magic, version, length: readable whatever the version.
 inline constexpr std::size_t kHelloBytes = 76;
 inline constexpr std::size_t kWelcomeBytes = 60;
-inline constexpr std::size_t kIdentityBytes = 32;  ///< At most 31 characters, then zeros.
 inline constexpr std::size_t kChunkBytes = 32;
 inline constexpr std::size_t kControlBytes = 8;  ///< And kPostedBytes for each slot.
 inline constexpr std::size_t kPostedBytes = 12;
 inline constexpr std::size_t kControlBytesMax = kControlBytes + kMaxSlots * kPostedBytes;
-
-using Nonce = std::array<std::byte, 16>;
 
 /// Where a listener is and what proves that it is the one.
 struct Place {
