@@ -1,0 +1,109 @@
+// Setting up an endpoint: channels and listeners come and go. What happens for each packet: endpoint_datapath.cc.
+#include "transport/dpdk/endpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "coflow/check.h"
+#include "transport/dpdk/listener.h"
+
+namespace weir::transport::dpdk {
+
+ChannelEnd::ChannelEnd(Endpoint* endpoint, Peer peer, const char* doing, std::uint64_t channel)
+    : endpoint_(*endpoint), peer_(std::move(peer)), doing_(doing), channel_(channel) {
+  const Nanoseconds now = endpoint_.clock().Now();
+  heard_at_ = checked_at_ = awake_since_ = beat_at_ = now;
+  endpoint_.Add(this);
+}
+
+ChannelEnd::~ChannelEnd() {
+  if (registered_) Unregister();
+}
+
+void ChannelEnd::Unregister() noexcept {
+  registered_ = false;
+  endpoint_.Remove(this);
+}
+
+void ChannelEnd::CheckLife(Nanoseconds now) noexcept {
+  if (!failure_.ok()) return;
+  const Nanoseconds beat = endpoint_.options().dead_after / 8;
+  if (now - checked_at_ > beat) awake_since_ = now;
+  checked_at_ = now;
+  if (now - std::max(heard_at_, awake_since_) > endpoint_.options().dead_after) {
+    return Fail(StatusCode::kUnavailable, "the link is dead: nothing came back within the bound");
+  }
+  if (now - std::max(heard_at_, beat_at_) < beat) return;
+  beat_at_ = now;
+  Beat();
+}
+
+void ChannelEnd::Fail(StatusCode code, const std::string& what) noexcept {
+  if (!failure_.ok()) return;
+  failure_ = Status(code, fmt::format("{}, {} {}: {}", endpoint_.options().identity, doing_, peer_.name, what));
+  Leave();
+  endpoint_.Flush();
+}
+
+Endpoint::Endpoint(EndpointOptions options, PacketPort* port, const Clock* clock, std::function<std::uint64_t()> random)
+    : options_(std::move(options)), port_(*port), clock_(*clock), random_(std::move(random)) {
+  ends_.reserve(64);
+  touched_.reserve(kChannelsMax);
+  graves_.resize(kGraves);
+}
+
+std::uint64_t Endpoint::NewChannel() {
+  std::uint64_t number = 0;
+  while (number == 0 || ends_.contains(number)) number = random_();
+  return number;
+}
+
+Nonce Endpoint::NewNonce() {
+  Nonce nonce;
+  Writer out(nonce.data());
+  out.Put(random_());
+  out.Put(random_());
+  return nonce;
+}
+
+void Endpoint::Add(ChannelEnd* end) {
+  ends_.insert_or_assign(end->channel(), end);  // A sender takes the place of its connector.
+}
+
+void Endpoint::Remove(ChannelEnd* end) {
+  const auto at = ends_.find(end->channel());
+  if (at != ends_.end() && at->second == end) ends_.erase(at);
+  std::erase(touched_, end);
+}
+
+void Endpoint::AddListener(const Nonce& nonce, PacketListener* listener) {
+  listeners_.emplace(nonce, listener);
+}
+
+void Endpoint::RemoveListener(const Nonce& nonce) {
+  listeners_.erase(nonce);
+}
+
+void Endpoint::Bury(std::uint64_t channel, const Peer& peer, const Ack& last) {
+  graves_[next_grave_++ % kGraves] = {channel, peer.channel, last};
+}
+
+FramePath Endpoint::PathTo(const IpAddress& address, const MacAddress& mac, std::uint16_t port) const {
+  FramePath path;
+  path.source_mac = port_.mac();
+  path.destination_mac = options_.gateway == MacAddress{} ? mac : options_.gateway;
+  path.source = options_.address;
+  path.destination = address;
+  path.source_port = options_.port;
+  path.destination_port = port;
+  path.ecn = options_.ecn ? Ecn::kCapable : Ecn::kNot;
+  return path;
+}
+
+std::size_t Endpoint::PacketMax() const {
+  return port_.frame_bytes() - FrameOverhead(options_.address.is_v4());
+}
+
+}  // namespace weir::transport::dpdk

@@ -1,0 +1,194 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "transport/clock.h"
+#include "transport/dpdk/frame.h"
+#include "transport/dpdk/options.h"
+#include "transport/dpdk/packet_port.h"
+#include "transport/dpdk/wire.h"
+
+namespace weir::transport::dpdk {
+
+class Endpoint;
+class PacketListener;
+
+/// The other end of a channel.
+struct Peer {
+  std::uint64_t channel = 0;   ///< Its number there; 0: not known yet.
+  FramePath path;              ///< From us to it.
+  std::size_t packet_max = 0;  ///< Payload of a frame to it.
+  std::string name;            ///< Identity and address.
+};
+
+/// One end of a channel, as its endpoint knows it: a number, a peer, and whether that is alive. The classes below it
+/// say what a packet means. Registered with the endpoint from its first to its last moment; called under the endpoint's
+/// guard.
+///
+/// A peer is dead when nothing came from it for dead_after although it was asked eight times. Time in which nobody
+/// served our own endpoint does not count.
+class ChannelEnd {
+ public:
+  ChannelEnd(Endpoint* endpoint, Peer peer, const char* doing, std::uint64_t channel);
+  virtual ~ChannelEnd();
+  ChannelEnd(const ChannelEnd&) = delete;
+  ChannelEnd& operator=(const ChannelEnd&) = delete;
+
+  virtual void OnPacket(const Header& header, const Datagram& datagram, Nanoseconds now) noexcept = 0;
+  /// All packets of a burst were told: answer them together.
+  virtual void AfterBurst(Nanoseconds now) noexcept = 0;
+  /// Every kTickEvery or so.
+  virtual void OnTick(Nanoseconds now) noexcept = 0;
+  /// The answer to our hello is of another version.
+  virtual void OnOtherVersion() noexcept {}
+  /// A hello that came again: true if it was ours, and answered.
+  virtual bool OnHello(const Greeting&) noexcept { return false; }
+
+  std::uint64_t channel() const { return channel_; }
+  const Peer& peer() const { return peer_; }
+  void Heard(Nanoseconds now) { heard_at_ = now; }
+  /// The peer does not know the channel, or no longer.
+  void OnReset() noexcept { Fail(StatusCode::kUnavailable, "the peer closed the channel"); }
+
+ protected:
+  virtual void Beat() noexcept = 0;   ///< Says something that wants an answer.
+  virtual void Leave() noexcept = 0;  ///< Says that this end is closed.
+  void CheckLife(Nanoseconds now) noexcept;
+  /// The last act under the guard; nothing is called any more.
+  void Unregister() noexcept;
+  /// The channel has failed, and stays so; the peer is told.
+  void Fail(StatusCode code, const std::string& what) noexcept;
+
+  Endpoint& endpoint_;
+  Peer peer_;
+  Status failure_;
+
+ private:
+  const char* doing_;  ///< "sending to"
+  std::uint64_t channel_;
+  bool registered_ = true;
+  Nanoseconds heard_at_;
+  Nanoseconds checked_at_;
+  Nanoseconds awake_since_;
+  Nanoseconds beat_at_;
+};
+
+/// Counted, never reset.
+struct EndpointCounters {
+  std::uint64_t frames_sent = 0;
+  std::uint64_t frames_received = 0;
+  std::uint64_t port_full = 0;     ///< Times that the port took no frame.
+  std::uint64_t not_ours = 0;      ///< Frames for others, or of other protocols,
+  std::uint64_t bad_checksum = 0;  ///< damaged ones,
+  std::uint64_t malformed = 0;     ///< and those that say what cannot be.
+  std::uint64_t other_version = 0;
+  std::uint64_t unknown_channel = 0;
+  std::uint64_t refused = 0;     ///< Hellos.
+  std::uint64_t repeated = 0;    ///< Segments that were sent again.
+  std::uint64_t duplicates = 0;  ///< Segments that came again.
+  std::uint64_t timeouts = 0;
+};
+
+/// All channels over one port: tells packets apart, and serves heartbeats. No DPDK in here: frames come from and go to
+/// a PacketPort, time comes from a Clock, so all of it runs on a simulated wire in virtual time.
+///
+/// Whoever calls a channel serves all channels of the endpoint as far as receiving goes; what a channel sends, it sends
+/// in its own calls, since its lane belongs to its thread. Threads: channels of several threads take turns by Guard,
+/// for some microseconds each. Outlived by port and clock; outlives its channels. At most kChannelsMax of those.
+///
+/// Setup in endpoint.cc, what runs for each packet in endpoint_datapath.cc.
+class Endpoint {
+ public:
+  static constexpr std::size_t kChannelsMax = 16'384;
+  static constexpr Nanoseconds kTickEvery = 100 * kMicrosecond;
+
+  /// `random` gives numbers that nobody can guess.
+  Endpoint(EndpointOptions options, PacketPort* port, const Clock* clock, std::function<std::uint64_t()> random);
+
+  /// Held during every call that touches the endpoint.
+  class Guard {
+   public:
+    explicit Guard(Endpoint* endpoint) noexcept;
+    ~Guard() { endpoint_.busy_.store(false, std::memory_order_release); }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+   private:
+    Endpoint& endpoint_;
+  };
+
+  /// Takes what came, answers it, and sends heartbeats that are due. Under a guard. No allocation for data.
+  void Serve(Nanoseconds now) noexcept;
+  void Flush() noexcept { port_.Flush(); }
+
+  /// Memory for a packet to `path`, or null when the port is full. Followed by Send.
+  std::byte* Reserve(const FramePath& path) noexcept;
+  void Send(const FramePath& path, std::size_t packet_bytes) noexcept;
+  /// The burst had something for this channel: AfterBurst will be called.
+  void Touch(ChannelEnd* end) noexcept;
+
+  // Setup.
+  std::uint64_t NewChannel();
+  Nonce NewNonce();
+  void Add(ChannelEnd* end);
+  void Remove(ChannelEnd* end);
+  void AddListener(const Nonce& nonce, PacketListener* listener);
+  void RemoveListener(const Nonce& nonce);
+  void Refuse(const Datagram& datagram, std::uint64_t to, const Nonce& channel, Verdict verdict) noexcept;
+  /// A hello that was answered before: whose channel it is answers again.
+  bool Repeat(const Greeting& hello) noexcept;
+  /// A receiver that has closed: what it had is told to a sender that asks later.
+  void Bury(std::uint64_t channel, const Peer& peer, const Ack& last);
+  /// To an address of the same family; the MAC is that of the handle or the gateway.
+  FramePath PathTo(const IpAddress& address, const MacAddress& mac, std::uint16_t port) const;
+  std::size_t PacketMax() const;
+
+  const EndpointOptions& options() const { return options_; }
+  const Clock& clock() const { return clock_; }
+  std::size_t channels() const { return ends_.size(); }
+  MacAddress mac() const { return port_.mac(); }
+  EndpointCounters& counters() { return counters_; }
+
+ private:
+  friend class Guard;
+  static constexpr std::size_t kBurst = 64;
+  static constexpr std::size_t kBurstsAtOnce = 4;
+  static constexpr std::size_t kGraves = 256;
+
+  struct Grave {
+    std::uint64_t channel = 0;
+    std::uint64_t peer_channel = 0;
+    Ack last;
+  };
+
+  void Dispatch(std::span<const std::byte> frame, Nanoseconds now) noexcept;
+  void OnOtherVersion(const Header& header, const Datagram& datagram) noexcept;
+  void OnHello(const Datagram& datagram, Nanoseconds now) noexcept;
+  void OnUnknown(const Header& header, const Datagram& datagram) noexcept;
+  void OnReset(const Datagram& datagram) noexcept;
+  FramePath Reverse(const FramePath& path) const noexcept;
+
+  EndpointOptions options_;
+  PacketPort& port_;
+  const Clock& clock_;
+  std::function<std::uint64_t()> random_;
+  std::atomic<bool> busy_{false};
+  EndpointCounters counters_;
+  std::unordered_map<std::uint64_t, ChannelEnd*> ends_;
+  std::map<Nonce, PacketListener*> listeners_;
+  std::vector<ChannelEnd*> touched_;  ///< In this burst.
+  std::array<std::span<const std::byte>, kBurst> frames_{};
+  std::byte* reserved_ = nullptr;
+  Nanoseconds tick_at_ = 0;
+  std::vector<Grave> graves_;  ///< A ring.
+  std::size_t next_grave_ = 0;
+};
+
+}  // namespace weir::transport::dpdk

@@ -1,0 +1,168 @@
+// What an endpoint does for each packet. No allocation, lock or log for those of channels; a guard is for each burst.
+#include <sched.h>
+
+#include <algorithm>
+
+#include "transport/dpdk/endpoint.h"
+#include "transport/dpdk/listener.h"
+
+namespace weir::transport::dpdk {
+
+Endpoint::Guard::Guard(Endpoint* endpoint) noexcept : endpoint_(*endpoint) {
+  // Held for a burst at a time. Who holds it may have lost its core, so the waiting one gives up its own.
+  while (endpoint_.busy_.exchange(true, std::memory_order_acquire)) sched_yield();
+}
+
+std::byte* Endpoint::Reserve(const FramePath& path) noexcept {
+  std::byte* frame = port_.Reserve();
+  if (frame == nullptr) {
+    counters_.port_full++;
+    return nullptr;
+  }
+  reserved_ = frame;
+  return frame + FrameOverhead(path.source.is_v4());
+}
+
+void Endpoint::Send(const FramePath& path, std::size_t packet_bytes) noexcept {
+  const std::size_t size = FrameOverhead(path.source.is_v4()) + packet_bytes;
+  EncodeFrame(path, std::span(reserved_, size));
+  port_.Commit(size);
+  counters_.frames_sent++;
+}
+
+void Endpoint::Touch(ChannelEnd* end) noexcept {
+  if (touched_.empty() || touched_.back() != end) {
+    if (std::find(touched_.begin(), touched_.end(), end) == touched_.end()) touched_.push_back(end);
+  }
+}
+
+void Endpoint::Serve(Nanoseconds now) noexcept {
+  for (std::size_t burst = 0; burst < kBurstsAtOnce; ++burst) {
+    const std::size_t count = port_.Receive(frames_);
+    for (std::size_t i = 0; i < count; ++i) Dispatch(frames_[i], now);
+    for (ChannelEnd* end : touched_) end->AfterBurst(now);
+    touched_.clear();
+    if (count < frames_.size()) break;
+  }
+  if (now >= tick_at_) {
+    tick_at_ = now + kTickEvery;
+    for (const auto& [number, end] : ends_) end->OnTick(now);
+  }
+  Flush();
+}
+
+void Endpoint::Dispatch(std::span<const std::byte> frame, Nanoseconds now) noexcept {
+  counters_.frames_received++;
+  Datagram datagram;
+  switch (DecodeFrame(frame, &datagram)) {
+    case FrameVerdict::kOk:
+      break;
+    case FrameVerdict::kOther:
+      counters_.not_ours++;
+      return;
+    case FrameVerdict::kMalformed:
+      counters_.malformed++;
+      return;
+    case FrameVerdict::kBadChecksum:
+      counters_.bad_checksum++;
+      return;
+  }
+  if (datagram.path.destination != options_.address || datagram.path.destination_port != options_.port) {
+    counters_.not_ours++;
+    return;
+  }
+  Header header;
+  const HeaderVerdict verdict = DecodeHeader(datagram.payload, &header);
+  if (verdict == HeaderVerdict::kNotOurs) counters_.not_ours++;
+  if (verdict == HeaderVerdict::kMalformed) counters_.malformed++;
+  if (verdict == HeaderVerdict::kOtherVersion) OnOtherVersion(header, datagram);
+  if (verdict != HeaderVerdict::kOk) return;
+  if (header.kind == Kind::kHello) return OnHello(datagram, now);
+  if (header.kind == Kind::kClose && header.to == 0) return OnReset(datagram);
+  const auto end = ends_.find(header.to);
+  if (end == ends_.end()) return OnUnknown(header, datagram);
+  end->second->OnPacket(header, datagram, now);
+}
+
+void Endpoint::OnOtherVersion(const Header& header, const Datagram& datagram) noexcept {
+  counters_.other_version++;
+  if (header.kind == Kind::kHello && datagram.payload.size() >= kGreetingBytes) {
+    Refuse(datagram, header.to, Nonce{}, Verdict::kOtherVersion);
+  } else if (header.kind == Kind::kWelcome) {
+    if (const auto end = ends_.find(header.to); end != ends_.end()) end->second->OnOtherVersion();
+  }
+}
+
+void Endpoint::OnHello(const Datagram& datagram, Nanoseconds now) noexcept {
+  const auto hello = DecodeGreeting(datagram.payload);
+  if (!hello) {
+    counters_.malformed++;
+    return;
+  }
+  if (const auto listener = listeners_.find(hello->listener); listener != listeners_.end()) {
+    return listener->second->Greet(*hello, datagram, now);
+  }
+  if (Repeat(*hello)) return;
+  Refuse(datagram, hello->from, hello->channel, Verdict::kOtherListener);
+}
+
+bool Endpoint::Repeat(const Greeting& hello) noexcept {
+  return std::any_of(ends_.begin(), ends_.end(), [&](const auto& entry) { return entry.second->OnHello(hello); });
+}
+
+void Endpoint::Refuse(const Datagram& datagram, std::uint64_t to, const Nonce& channel, Verdict verdict) noexcept {
+  counters_.refused++;
+  const FramePath path = Reverse(datagram.path);
+  std::byte* packet = Reserve(path);
+  if (packet == nullptr) return;
+  Greeting answer;
+  answer.channel = channel;
+  answer.verdict = verdict;
+  answer.identity = options_.identity;
+  Send(path, EncodeGreeting(Kind::kWelcome, to, answer, packet));
+}
+
+/// For a channel that has closed, or that a former process had: the peer is told, or it would ask until it gives up.
+void Endpoint::OnUnknown(const Header& header, const Datagram& datagram) noexcept {
+  counters_.unknown_channel++;
+  if (header.kind == Kind::kClose || header.kind == Kind::kWelcome) return;  // Nothing is answered to an answer.
+  const FramePath path = Reverse(datagram.path);
+  std::byte* packet = Reserve(path);
+  if (packet == nullptr) return;
+  const auto grave = std::find_if(graves_.begin(), graves_.end(),
+                                  [&](const Grave& one) { return one.channel == header.to && one.channel != 0; });
+  Ack last;
+  std::uint64_t to = 0;
+  if (grave != graves_.end()) {
+    last = grave->last;
+    to = grave->peer_channel;
+  } else {
+    last.echo = header.to;
+  }
+  std::size_t grants = 0;
+  Send(path, EncodeAck(Kind::kClose, to, 0, last, PacketMax(), packet, &grants));
+}
+
+void Endpoint::OnReset(const Datagram& datagram) noexcept {
+  Ack ack;
+  if (!DecodeAck(datagram.payload, &ack)) {
+    counters_.malformed++;
+    return;
+  }
+  for (const auto& [number, end] : ends_) {
+    if (ack.echo != 0 && end->peer().channel == ack.echo) return end->OnReset();
+  }
+}
+
+FramePath Endpoint::Reverse(const FramePath& path) const noexcept {
+  FramePath back = path;
+  back.source_mac = port_.mac();
+  back.destination_mac = path.source_mac;
+  back.source = path.destination;
+  back.destination = path.source;
+  back.source_port = options_.port;
+  back.destination_port = options_.port;
+  return back;
+}
+
+}  // namespace weir::transport::dpdk
