@@ -16,7 +16,11 @@ bool ReadNumber(std::string_view text, double high, double* value) {
   return !text.empty() && error == std::errc() && end == text.data() + text.size() && *value >= 0 && *value <= high;
 }
 
-bool ReadLink(std::string_view text, std::uint32_t ports, std::uint32_t* link) {
+bool ReadLink(std::string_view text, std::uint32_t ports, std::span<const std::string> inner, std::uint32_t* link) {
+  if (const auto named = std::find(inner.begin(), inner.end(), text); named != inner.end()) {
+    *link = 2 * ports + static_cast<std::uint32_t>(named - inner.begin());
+    return true;
+  }
   const bool up = text.starts_with("up");
   if (!up && !text.starts_with("down")) {
     return false;
@@ -39,7 +43,7 @@ std::string_view NextWord(std::string_view* text) {
 }  // namespace
 
 Result<std::vector<CapacityChange>> ParseCapacityChanges(std::string_view text, std::uint32_t ports,
-                                                         const TimeScale& scale) {
+                                                         const TimeScale& scale, std::span<const std::string> inner) {
   std::vector<CapacityChange> changes;
   while (!text.empty()) {
     const std::string_view whole = text.substr(0, text.find(','));
@@ -50,13 +54,14 @@ Result<std::vector<CapacityChange>> ParseCapacityChanges(std::string_view text, 
     const std::string_view share = NextWord(&rest);
     double at = 0;
     CapacityChange change;
-    if (!ReadNumber(time, kTimeMax, &at) || !ReadLink(link, ports, &change.link) ||
+    if (!ReadNumber(time, kTimeMax, &at) || !ReadLink(link, ports, inner, &change.link) ||
         !ReadNumber(share, 1, &change.share) || !NextWord(&rest).empty()) {
       return Error(
           StatusCode::kInvalidArgument,
           fmt::format("capacity change {}: found \"{}\", allowed: TIME LINK SHARE with a time from 0 to {} {}, up "
-                      "or down and a port from 0 to {}, and a share from 0 to 1, such as \"5000 up0 0.5\"",
-                      changes.size() + 1, whole, kTimeMax, scale.unit(), ports - 1));
+                      "or down and a port from 0 to {}{}, and a share from 0 to 1, such as \"5000 up0 0.5\"",
+                      changes.size() + 1, whole, kTimeMax, scale.unit(), ports - 1,
+                      inner.empty() ? "" : fmt::format(", or an inner link such as {}", inner.front())));
     }
     change.time = std::llround(at * scale.ticks_per_ms);
     changes.push_back(change);

@@ -69,6 +69,16 @@ class Matcher {
       }
     }
   }
+  /// Calls visit(group, source, destination) for each matched pair, by source.
+  template <typename Visit>
+  void VisitPairs(Visit&& visit) const {
+    for (std::size_t word = 0; word < words_; ++word) {
+      for (std::uint64_t bits = busy_source_[word]; bits != 0; bits &= bits - 1) {
+        const auto source = static_cast<std::uint32_t>(word * 64) + static_cast<std::uint32_t>(__builtin_ctzll(bits));
+        visit(held_[source].group, source, held_[source].destination);
+      }
+    }
+  }
   std::span<const EndedFlow> ended() const { return ended_; }
   void ForgetEnded() { ended_.clear(); }
 

@@ -10,6 +10,7 @@
 #include "scheduler/sim/admission.h"
 #include "scheduler/sim/arrivals.h"
 #include "scheduler/sim/decisions.h"
+#include "scheduler/sim/observer.h"
 
 namespace weir::scheduler {
 namespace {
@@ -28,6 +29,7 @@ class FluidSim {
         table_(fabric.links(), fabric.ports()),
         admission_(trace, *order, fabric, options),
         decisions_(order, options),
+        watching_(options.observer != nullptr && options.observer->sees_links()),
         local_of_link_(fabric.links(), UINT32_MAX) {
     outcome_.coflows.resize(trace.coflows.size());
     for (std::uint32_t link = 0; link < fabric.links(); ++link) {
@@ -37,6 +39,9 @@ class FluidSim {
 
   Result<SimOutcome> Run() {
     for (std::int64_t next = NextEvent(); next != kNever; next = NextEvent()) {
+      if (watching_ && next > now_) {
+        ShowInterval(now_, next);
+      }
       now_ = next;
       ++outcome_.events;
       const bool ended = EndFlows();
@@ -81,6 +86,21 @@ class FluidSim {
     return next;
   }
 
+  void ShowInterval(std::int64_t begin, std::int64_t end) {
+    uses_.clear();
+    for (const std::uint32_t slot : table_.live()) {
+      const Row& row = rows_[slot];
+      for (const FlowGroup* group : {row.main.get(), row.pilots.get()}) {
+        for (std::size_t i = 0; group->live() > 0 && i < group->links().size(); ++i) {
+          if (group->Use(i) > 0) {
+            uses_.push_back({row.coflow, group->links()[i], group->Use(i)});
+          }
+        }
+      }
+    }
+    options_.observer->OnInterval(begin, end, uses_);
+  }
+
   std::int64_t NextOrderChange() {
     if (order_.changes_by_progress() && options_.delay == 0) {
       WriteTable();
@@ -120,6 +140,9 @@ class FluidSim {
       decisions_.Ended(slot);
       table_.FreeSlot(slot);
       arrivals_.OnEnd(rows_[slot].coflow, now_);
+      if (options_.observer != nullptr) {
+        options_.observer->OnEnd(rows_[slot].coflow, now_);
+      }
     }
     if (!ended_.empty()) {
       const std::int64_t interval = std::max<std::int64_t>(1, options_.reporting_interval);
@@ -181,6 +204,9 @@ class FluidSim {
                                .isolation = static_cast<std::int64_t>(std::ceil(table_.isolation[slot])),
                                .deadline = coflow.deadline == 0 ? 0 : table_.deadline[slot] - now_,
                                .admitted = false};
+    if (options_.observer != nullptr) {
+      options_.observer->OnStart(index, now_);
+    }
   }
 
   bool ChangeCapacities() {
@@ -191,6 +217,9 @@ class FluidSim {
         break;
       }
       capacity_[change.link] = fabric_.capacity()[change.link] * change.share;
+      if (watching_) {
+        options_.observer->OnCapacity(change.link, capacity_[change.link]);
+      }
       any = true;
     }
     return any;
@@ -319,6 +348,7 @@ class FluidSim {
   ActiveTable table_;
   Admission admission_;
   Decisions decisions_;
+  bool watching_;
   SimOutcome outcome_;
   std::int64_t now_ = 0;
   std::int64_t first_start_ = kNever;
@@ -332,6 +362,7 @@ class FluidSim {
   std::vector<EndedFlow> ended_;
   std::vector<std::uint32_t> finished_, served_;
   std::vector<RankedGroup> ranked_;
+  std::vector<LinkUse> uses_;                 // scratch of ShowInterval()
   std::vector<std::uint32_t> local_of_link_;  // scratch of FlowGroup::Open()
 };
 

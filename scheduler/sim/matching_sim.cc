@@ -8,6 +8,7 @@
 #include "scheduler/sim/admission.h"
 #include "scheduler/sim/arrivals.h"
 #include "scheduler/sim/decisions.h"
+#include "scheduler/sim/observer.h"
 
 namespace weir::scheduler {
 namespace {
@@ -26,7 +27,8 @@ class MatchingSim {
         table_(2 * trace.ports),
         matcher_(trace.ports),
         admission_(trace, *order, fabric_, options),
-        decisions_(order, options) {
+        decisions_(order, options),
+        watching_(options.observer != nullptr && options.observer->sees_links()) {
     outcome_.coflows.resize(trace.coflows.size());
   }
 
@@ -77,6 +79,9 @@ class MatchingSim {
     if (interval == 0) {
       return;
     }
+    if (watching_) {
+      ShowInterval(next - interval, next);
+    }
     const bool observe = !order_.needs_sizes();
     std::int64_t moved_bytes = 0;
     matcher_.Advance(interval,
@@ -95,6 +100,16 @@ class MatchingSim {
                        }
                      });
     outcome_.bytes_moved += static_cast<double>(moved_bytes);
+  }
+
+  void ShowInterval(std::int64_t begin, std::int64_t end) {
+    uses_.clear();
+    matcher_.VisitPairs([this](std::uint32_t group, std::uint32_t source, std::uint32_t destination) {
+      const std::size_t coflow = coflow_of_slot_[slot_of_group_[group]];
+      uses_.push_back({coflow, source, 1.0});
+      uses_.push_back({coflow, ports_ + destination, 1.0});
+    });
+    options_.observer->OnInterval(begin, end, uses_);
   }
 
   /// Books the flows that ended; true if a coflow did.
@@ -136,6 +151,9 @@ class MatchingSim {
     decisions_.Ended(slot);
     table_.FreeSlot(slot);
     arrivals_.OnEnd(coflow, now_);
+    if (options_.observer != nullptr) {
+      options_.observer->OnEnd(coflow, now_);
+    }
   }
 
   bool StartCoflows() {
@@ -167,6 +185,9 @@ class MatchingSim {
                                .isolation = static_cast<std::int64_t>(table_.isolation[slot]),
                                .deadline = coflow.deadline == 0 ? 0 : table_.deadline[slot] - now_,
                                .admitted = false};
+    if (options_.observer != nullptr) {
+      options_.observer->OnStart(index, now_);
+    }
   }
 
   std::uint32_t AddGroup(std::uint32_t slot, std::span<const MatchFlow> flows) {
@@ -212,9 +233,11 @@ class MatchingSim {
   Matcher matcher_;
   Admission admission_;
   Decisions decisions_;
+  bool watching_;
   SimOutcome outcome_;
   std::int64_t now_ = 0;
   bool flow_ended_ = false;
+  std::vector<LinkUse> uses_;  // scratch of ShowInterval()
 
   // By slot.
   std::vector<std::uint32_t> main_group_, pilot_group_;

@@ -5,6 +5,8 @@
 
 namespace weir::scheduler {
 
+class SimObserver;
+
 /// A tick is the time a port of the reference rate needs for one byte, so the simulators count in whole bytes and need
 /// no other unit.
 struct TimeScale {
@@ -33,6 +35,7 @@ struct SimOptions {
   std::vector<CapacityChange> capacity_changes;  ///< Fluid rates only; in order of time.
   std::uint64_t seed = 1;                        ///< Of pilot choice.
   std::int64_t (*clock_ns)() = nullptr;          ///< To time decisions; null: not timed.
+  SimObserver* observer = nullptr;               ///< Sees what happens; not owned. Null: nobody watches.
 };
 
 }  // namespace weir::scheduler

@@ -27,6 +27,7 @@ int CompareCommand(const Options& options);
 int RunCompat(const Options& options, const std::vector<std::string>& policies);
 /// `convert` with --compat: the problem that CoflowSim is given.
 int ConvertCompat(const Options& options);
+int ExplainCommand(const Options& options);
 int ConvertCommand(const Options& options);
 int GenerateCommand(const Options& options);
 int PoliciesCommand(const Options& options);

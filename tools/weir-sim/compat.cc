@@ -22,6 +22,8 @@ Status CheckFlags(const Options& options) {
   }
   const Options defaults;
   const std::pair<std::string_view, bool> refused[] = {
+      {"fabric", options.fabric != defaults.fabric || options.leaves != defaults.leaves ||
+                     options.spines != defaults.spines || options.oversubscription != defaults.oversubscription},
       {"port_mib", options.port_mib != defaults.port_mib},
       {"delay_ms", options.delay_ms != defaults.delay_ms},
       {"reporting_interval_ms", options.reporting_interval_ms != defaults.reporting_interval_ms},

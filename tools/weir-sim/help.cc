@@ -21,6 +21,8 @@ constexpr CommandHelp kCommands[] = {
      "  weir-sim run --trace FB2010-1Hr-150-0.txt --compat coflowsim --policy SEBF\n"},
     {"compare", "several policies side by side",
      "  weir-sim compare --trace FB2010-1Hr-150-0.txt --units coflowsim --policies sebf,ls,pilots\n"},
+    {"explain", "why a coflow waited, for whom, on which link",
+     "  weir-sim explain --trace FB2010-1Hr-150-0.txt --policy ls --coflow 3\n"},
     {"convert", "write a trace in another format, scaled or skewed if asked",
      "  weir-sim convert --trace FB2010-1Hr-150-0.txt --scale_bytes 0.5 --format weir --out half.jsonl\n"},
     {"generate", "make a trace out of a seed",

@@ -20,7 +20,13 @@ DEFINE_string(compat, "",
 DEFINE_string(compat_arrivals, "default", "with --compat: default, every 10.24 s and up to that early, or exact");
 DEFINE_double(compat_zero_bps, 1,
               "with --compat: free capacity of a port, bit/s, taken for none; 0.001 as in the source of CoflowSim");
-DEFINE_double(port_mib, 128, "speed of every port in MiB/s");
+DEFINE_string(coflow, "", "id of the coflow to explain");
+DEFINE_string(fabric, "big-switch",
+              "big-switch, leaf-spine, or a topology FILE.toml; all but the first need a fluid rate");
+DEFINE_uint32(leaves, 0, "leaf-spine: leaves, with about equally many ports each; 0: the square root of the ports");
+DEFINE_uint32(spines, 1, "leaf-spine: how many; each pair of ports keeps to one");
+DEFINE_double(oversubscription, 1, "leaf-spine: capacity of a leaf's ports over that of its links to the spines");
+DEFINE_double(port_mib, 128, "speed of every port in MiB/s; of the fastest, and not set, with a topology file");
 DEFINE_double(delay_ms, 0, "coordination delay: what is seen at one tick of this period is acted on at the next");
 DEFINE_double(reporting_interval_ms, 0, "fluid rates: flow ends are heard of at multiples of this; 0: at once");
 DEFINE_string(capacity_changes, "",
@@ -63,7 +69,8 @@ constexpr std::string_view kTraceFlags[] = {"trace",         "scale_bytes",  "sc
                                             "skew_seed",     "shuffle_seed", "batch_ms",       "deadline_factor",
                                             "deadline_seed", "arrivals"};
 constexpr std::string_view kCompatFlags[] = {"compat", "compat_arrivals", "compat_zero_bps"};
-constexpr std::string_view kFabricFlags[] = {"units", "port_mib"};
+constexpr std::string_view kUnitFlags[] = {"units", "port_mib"};
+constexpr std::string_view kFabricFlags[] = {"fabric", "leaves", "spines", "oversubscription"};
 constexpr std::string_view kPolicyFlags[] = {"delay_ms", "reporting_interval_ms", "capacity_changes", "levels", "seed",
                                              "bounds"};
 
@@ -80,12 +87,23 @@ std::vector<std::string_view> FlagsOf(std::string_view command) {
       names.emplace_back("cct_csv");
     }
     Append(kCompatFlags, &names);
+    Append(kUnitFlags, &names);
     Append(kFabricFlags, &names);
     Append(kPolicyFlags, &names);
     Append(kTraceFlags, &names);
+  } else if (command == "explain") {
+    names = {"coflow", "policy", "output"};
+    Append(kUnitFlags, &names);
+    Append(kFabricFlags, &names);
+    for (const std::string_view name : kPolicyFlags) {
+      if (name != "bounds") {
+        names.push_back(name);
+      }
+    }
+    Append(kTraceFlags, &names);
   } else if (command == "convert") {
     names = {"format", "out", "compat", "compat_arrivals"};
-    Append(kFabricFlags, &names);
+    Append(kUnitFlags, &names);
     Append(kTraceFlags, &names);
   } else if (command == "generate") {
     names = {"pattern", "seed", "ports", "span_s", "format",     "out",           "coflows", "load",    "port_mib",
@@ -150,6 +168,11 @@ Options OptionsFromFlags() {
   options.compat_zero_bps = FLAGS_compat_zero_bps;
   options.format = FLAGS_format;
   options.out = FLAGS_out;
+  options.coflow = FLAGS_coflow;
+  options.fabric = FLAGS_fabric;
+  options.leaves = FLAGS_leaves;
+  options.spines = FLAGS_spines;
+  options.oversubscription = FLAGS_oversubscription;
   options.port_mib = FLAGS_port_mib;
   options.delay_ms = FLAGS_delay_ms;
   options.reporting_interval_ms = FLAGS_reporting_interval_ms;
@@ -198,11 +221,9 @@ struct Command {
   int (*run)(const Options&);
 };
 
-constexpr Command kCommands[] = {{"run", &RunCommand},
-                                 {"compare", &CompareCommand},
-                                 {"convert", &ConvertCommand},
-                                 {"generate", &GenerateCommand},
-                                 {"policies", &PoliciesCommand}};
+constexpr Command kCommands[] = {{"run", &RunCommand},           {"compare", &CompareCommand},
+                                 {"explain", &ExplainCommand},   {"convert", &ConvertCommand},
+                                 {"generate", &GenerateCommand}, {"policies", &PoliciesCommand}};
 
 bool AsksForHelp(const std::string& argument) {
   return argument == "--help" || argument == "-h";

@@ -13,7 +13,11 @@ namespace weir::tools {
 /// A plain value.
 struct Options {
   std::string trace, policy, policies, output, units, cct_csv, capacity_changes, arrivals, bounds, format, out, pattern;
-  std::string compat, compat_arrivals;
+  std::string compat, compat_arrivals, coflow;
+  std::string fabric = "big-switch";
+  std::uint32_t leaves = 0;
+  std::uint32_t spines = 1;
+  double oversubscription = 1;
   double compat_zero_bps = 1;
   double port_mib = 128;
   double delay_ms = 0;

@@ -12,15 +12,6 @@ namespace {
 
 using scheduler::Summary;
 
-/// Policies are typed by people: quotes and backslashes are escaped, nothing else can occur in a name that parsed.
-std::string Quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-  }
-  return out + "\"";
-}
-
 /// Bounds on the mean completion time, in the unit of the report.
 class MeanBounds {
  public:
@@ -68,7 +59,7 @@ void PrintJson(std::span<const PolicyRun> runs, const MeanBounds& bounds, const 
         "\"wall_seconds\":{:.4f},\"events\":{},\"rate_changes\":{},\"active_max\":{},\"decisions\":{},\"decision_us\":{"
         "{\"mean\":{:.2f},"
         "\"max\":{:.2f}}}}}",
-        i == 0 ? "" : ",", Quoted(run.policy), s.mean, s.p50, s.p95, s.p99, s.max, s.slowdown_mean, s.slowdown_p95,
+        i == 0 ? "" : ",", JsonText(run.policy), s.mean, s.p50, s.p95, s.p99, s.max, s.slowdown_mean, s.slowdown_p95,
         s.makespan, bounds.best(), bounds.name(), bounds.Distance(s), bounds.Json(), s.utilisation, s.jain, s.deadlines,
         s.admitted, s.admitted_late, s.met, run.wall_seconds, run.outcome.events, run.outcome.rate_changes,
         run.outcome.active_max, run.outcome.decisions, DecisionMeanMicroseconds(run),
@@ -84,7 +75,7 @@ void PrintCsv(std::span<const PolicyRun> runs, const MeanBounds& bounds, std::os
     const Summary& s = run.summary;
     *out << fmt::format(
         "{},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{:.4f},{:.3f},{:.3f},{},{:.4f},{:.4f},{:.4f},{:.4f},{}\n",
-        Quoted(run.policy), s.mean, s.p50, s.p95, s.p99, s.max, s.slowdown_mean, s.slowdown_p95, s.makespan,
+        JsonText(run.policy), s.mean, s.p50, s.p95, s.p99, s.max, s.slowdown_mean, s.slowdown_p95, s.makespan,
         bounds.best(), bounds.name(), bounds.Distance(s), s.utilisation, s.jain, run.wall_seconds, run.outcome.events);
   }
 }
@@ -125,6 +116,18 @@ void PrintTable(std::span<const PolicyRun> runs, const MeanBounds& bounds, const
 }
 
 }  // namespace
+
+std::string JsonText(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      out += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    }
+  }
+  return out + "\"";
+}
 
 Result<OutputForm> OutputFormFromName(const std::string& name) {
   if (name == "table") {

@@ -3,6 +3,7 @@
 #include <ostream>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "coflow/status.h"
 #include "scheduler/bounds/bounds.h"
@@ -17,6 +18,9 @@ struct PolicyRun {
   scheduler::Summary summary;
   double wall_seconds = 0;
 };
+
+/// As a JSON string, in its quotes.
+std::string JsonText(std::string_view text);
 
 enum class OutputForm { kTable, kJson, kCsv };
 Result<OutputForm> OutputFormFromName(const std::string& name);

@@ -2,7 +2,6 @@
 
 #include "scheduler/bounds/bounds.h"
 #include "scheduler/bounds/lp_bound.h"
-#include "scheduler/policy/capacity_changes.h"
 #include "tools/weir-sim/commands.h"
 #include "tools/weir-sim/runner.h"
 
@@ -29,22 +28,14 @@ int RunPolicies(const Options& options, const std::vector<std::string>& policies
   if (!effort) {
     return Fail(effort.error());
   }
-  auto sim = SimOptionsOf(options);
-  if (!sim) {
-    return Fail(sim.error());
+  const auto experiment = LoadExperiment(options);
+  if (!experiment) {
+    return Fail(experiment.error());
   }
-  const auto trace = LoadTrace(options, *sim);
-  if (!trace) {
-    return Fail(trace.error());
-  }
-  auto changes = scheduler::ParseCapacityChanges(options.capacity_changes, trace->ports, sim->scale);
-  if (!changes) {
-    return Fail(changes.error());
-  }
-  sim->capacity_changes = std::move(*changes);
+  const scheduler::TimeScale& scale = experiment->sim.scale;
   std::vector<PolicyRun> runs;
   for (const std::string& policy : policies) {
-    auto run = RunPolicy(*trace, policy, *sim);
+    auto run = RunPolicy(*experiment, policy, nullptr);
     if (!run) {
       return Fail(run.error());
     }
@@ -53,11 +44,12 @@ int RunPolicies(const Options& options, const std::vector<std::string>& policies
   if (*effort == scheduler::BoundEffort::kFull && !scheduler::LpBoundAvailable()) {
     std::cerr << "weir-sim: no LP bound: built without CLP (Debian: coinor-libclp-dev)\n";
   }
-  PrintRuns(runs, scheduler::ComputeBounds(scheduler::ProblemOf(*trace, *sim), *effort), *form, sim->scale, &std::cout);
+  const auto bounds = scheduler::ComputeBounds(scheduler::ProblemOf(experiment->trace, experiment->sim), *effort);
+  PrintRuns(runs, bounds, *form, scale, &std::cout);
   if (options.cct_csv.empty()) {
     return 0;
   }
-  const Status status = WriteCctCsv(runs.front(), sim->scale, options.cct_csv);
+  const Status status = WriteCctCsv(runs.front(), scale, options.cct_csv);
   return status.ok() ? 0 : Fail(status);
 }
 

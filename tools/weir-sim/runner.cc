@@ -11,8 +11,10 @@
 
 namespace weir::tools {
 
-Result<PolicyRun> RunPolicy(const traces::Trace& trace, const std::string& policy,
-                            const scheduler::SimOptions& options) {
+Result<PolicyRun> RunPolicy(const Experiment& experiment, const std::string& policy, scheduler::SimObserver* observer) {
+  const traces::Trace& trace = experiment.trace;
+  scheduler::SimOptions options = experiment.sim;
+  options.observer = observer;
   const auto parsed = scheduler::ParsePolicy(policy);
   if (!parsed) {
     // A name that does not exist is wrong usage here, not a file that cannot be found.
@@ -40,14 +42,19 @@ Result<PolicyRun> RunPolicy(const traces::Trace& trace, const std::string& polic
                              "rate=maxmin; \"weir-sim policies\" lists them",
                              policy));
   }
+  if (*rate == nullptr && !experiment.fabric.big_switch) {
+    return Error(StatusCode::kUnsupported,
+                 fmt::format("policy {}: rate=matching is for --fabric big-switch, found another; allowed there: fluid "
+                             "rates, such as \"order={} rate=maxmin\"",
+                             policy, parsed->order.name));
+  }
   PolicyRun run;
   run.policy = policy;
   const std::int64_t begin = SteadyNanoseconds();
   if (*rate == nullptr) {
     run.outcome = scheduler::RunMatching(trace, order->get(), options);
   } else {
-    auto outcome =
-        scheduler::RunFluid(trace, scheduler::Fabric::BigSwitch(trace.ports), order->get(), rate->get(), options);
+    auto outcome = scheduler::RunFluid(trace, experiment.fabric.fabric, order->get(), rate->get(), options);
     if (!outcome) {
       return tl::unexpected(outcome.error());
     }

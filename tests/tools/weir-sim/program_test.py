@@ -55,6 +55,36 @@ class WeirSim(unittest.TestCase):
         self.assertEqual([row.split(",")[0] for row in rows[1:]], ["1", "2", "3"])
         self.assertAlmostEqual(float(rows[2].split(",")[1]), 15.625)  # 2 MiB at 128 MiB/s, before the larger one
 
+    def test_explain_names_who_was_waited_for_and_where(self):
+        arguments = ("explain", "--trace", self.trace, "--policy=order=fifo rate=maxmin", "--coflow=2")
+        code, out, error = run(*arguments, "--output=json")
+        self.assertEqual((code, error), (0, ""))
+        explained = json.loads(out)
+        last = explained["links"][0]
+        self.assertEqual((last["link"], explained["bottleneck"], explained["after"]), ("down1", "down1", []))
+        self.assertEqual(last["blockers"], [{"coflow": 1, "time": 26.25}])  # 4 MiB at 128 MiB/s, 5 ms of them before it came
+        self.assertAlmostEqual(last["served"] + last["blocked"] + last["unused"], explained["cct"], delta=0.002)
+        self.assertAlmostEqual(last["ideal"], explained["isolation"], delta=0.001)
+        lines = run(*arguments, "--output=csv")[1].splitlines()
+        self.assertEqual(lines[0], "link,what,coflow,time")
+        self.assertIn("down1,blocked,1,26.250", lines)
+        self.assertIn("waited for 1", run(*arguments)[1])
+
+    def test_inner_links_slow_down_what_crosses_them(self):
+        topology = self.file("two.toml", "".join(f'[[site]]\nname="{site}"\n' for site in "ab") + "".join(
+            f'[[host]]\nname="h{i}"\nsite="{site}"\naddresses=["10.0.0.{i + 1}"]\nnic="128 MiB/s"\n'
+            for i, site in enumerate("aab")) + "".join(
+                f'[[link]]\nname="{a}{b}"\nfrom="{a}"\nto="{b}"\ncapacity="64 MiB/s"\n' for a, b in ("ab", "ba")))
+        trace = self.file("cross.jsonl", HEADER + '{"id":1,"flows":[[0,2,16777216]]}\n')
+        for fabric, cct in ((("--fabric=big-switch",), 125), (("--fabric=leaf-spine", "--leaves=3", "--oversubscription=4"), 500),
+                            (("--fabric", topology), 250 / 0.95), (("--fabric", topology, "--capacity_changes=0 ab 0.5"), 500 / 0.95)):
+            code, out, error = run("run", "--trace", trace, "--policy=rate=maxmin", "--output=json", *fabric)
+            self.assertEqual((code, error), (0, ""), fabric)
+            self.assertAlmostEqual(json.loads(out)["results"][0]["cct"]["mean"], cct, places=2)
+        code, out, _ = run("explain", "--trace", trace, "--policy=rate=maxmin", "--coflow=1", "--fabric", topology)
+        self.assertEqual(code, 0)
+        self.assertIn("bottleneck on an empty fabric: ab", out)
+
     def test_convert_reads_back_the_same(self):
         there, back = (os.path.join(self.folder, name) for name in ("there.jsonl", "back.txt"))
         self.assertEqual(run("convert", "--trace", self.trace, "--out", there)[0], 0)
@@ -154,6 +184,12 @@ class WeirSim(unittest.TestCase):
                           ("compare", trace, "--compat=coflowsim", "--policies=FIFO,FIFO", "--deadline_factor=1"),
                           ("run", trace, "--compat=coflowsim", "--policy=SEBF", "--levels=8"),
                           ("run", trace, "--compat=coflowsim", "--policy=SEBF", "--port_mib=64"),
+                          ("explain", trace), ("explain", trace, "--coflow=x"), ("explain", trace, "--coflow=4"),
+                          ("run", trace, "--fabric=ring"), ("run", trace, "--leaves=2"),
+                          ("run", trace, "--fabric=leaf-spine", "--leaves=4"), ("run", trace, "--fabric=leaf-spine", "--spines=0"),
+                          ("run", trace, "--fabric=leaf-spine", "--oversubscription=nan"),
+                          ("run", trace, "--compat=coflowsim", "--policy=SEBF", "--fabric=leaf-spine"),
+                          ("run", trace, "--fabric=leaf-spine", "--policy=rate=maxmin", "--capacity_changes=0 leaf9:spine0:up 1"),
                           ("convert", trace, "--format=pdf"), ("run", trace, "--policy=fastest"), ("dance",), ()):
             code, out, error = run(*arguments)
             self.assertEqual((code, out), (2, ""), (arguments, error))
@@ -164,7 +200,7 @@ class WeirSim(unittest.TestCase):
 
     def test_files_that_cannot_be_opened(self):
         nowhere = os.path.join(self.folder, "none", "x")
-        for arguments in (("run", "--trace", nowhere), ("run", "--trace", self.trace, "--cct_csv", nowhere),
+        for arguments in (("run", "--trace", nowhere), ("run", "--trace", self.trace, "--fabric", nowhere + ".toml"), ("run", "--trace", self.trace, "--cct_csv", nowhere),
                           ("run", "--trace", self.trace, "--compat=coflowsim", "--policy=FAIR", "--cct_csv", nowhere),
                           ("convert", "--trace", self.trace, "--out", nowhere)):
             code, _, error = run(*arguments)
@@ -180,10 +216,13 @@ class WeirSim(unittest.TestCase):
             code, _, error = run(*arguments, "--trace", path)
             self.assertEqual(code, 4, arguments)
             self.assertIn("coflow 1", error)
+        code, _, error = run("run", "--trace", self.trace, "--fabric=leaf-spine")
+        self.assertEqual(code, 4)
+        self.assertIn("order=ls rate=maxmin", error)
 
     def test_the_examples_of_the_help_work(self):
         self.file("FB2010-1Hr-150-0.txt", TRACE)
-        for command in ("run", "compare", "convert", "generate", "policies"):
+        for command in ("run", "compare", "explain", "convert", "generate", "policies"):
             code, out, _ = run("help", command)
             self.assertEqual((code, out), (0, run(command, "--help")[1]))
             examples = [shlex.split(line)[1:] for line in out.split("Example:\n")[1].splitlines() if line]
