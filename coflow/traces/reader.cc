@@ -8,6 +8,7 @@
 
 #include "coflow/traces/flow_list_readers.h"
 #include "coflow/traces/json_lines.h"
+#include "coflow/traces/terra.h"
 
 namespace weir::traces {
 namespace {
@@ -32,6 +33,17 @@ std::string FirstLines(std::istream* in) {
   return text;
 }
 
+std::size_t FieldsOfLine(std::string_view text) {
+  std::size_t fields = 0;
+  bool blank = true;
+  for (const char c : text.substr(0, text.find('\n'))) {
+    const bool now_blank = c == ' ' || c == '\t' || c == '\r';
+    fields += blank && !now_blank ? 1U : 0U;
+    blank = now_blank;
+  }
+  return fields;
+}
+
 }  // namespace
 
 std::string_view FormatName(Format format) {
@@ -40,6 +52,8 @@ std::string_view FormatName(Format format) {
       return "facebook";
     case Format::kSincronia:
       return "sincronia";
+    case Format::kTerra:
+      return "terra";
     case Format::kWeir:
       return "weir";
   }
@@ -47,13 +61,13 @@ std::string_view FormatName(Format format) {
 }
 
 Result<Format> FormatFromName(std::string_view name) {
-  for (const Format format : {Format::kFacebook, Format::kSincronia, Format::kWeir}) {
+  for (const Format format : {Format::kFacebook, Format::kSincronia, Format::kTerra, Format::kWeir}) {
     if (FormatName(format) == name) {
       return format;
     }
   }
   return Error(StatusCode::kInvalidArgument,
-               fmt::format("trace format \"{}\" is not known; allowed: facebook, sincronia, weir", name));
+               fmt::format("trace format \"{}\" is not known; allowed: facebook, sincronia, terra, weir", name));
 }
 
 Result<std::unique_ptr<Reader>> OpenReader(std::unique_ptr<std::istream> in, std::string origin, Format format) {
@@ -62,6 +76,8 @@ Result<std::unique_ptr<Reader>> OpenReader(std::unique_ptr<std::istream> in, std
       return OpenFacebook(std::move(in), std::move(origin));
     case Format::kSincronia:
       return OpenSincronia(std::move(in), std::move(origin));
+    case Format::kTerra:
+      return OpenTerra(std::move(in), std::move(origin));
     case Format::kWeir:
       return OpenJsonLines(std::move(in), std::move(origin));
   }
@@ -77,11 +93,17 @@ Result<Format> DetectFormat(std::istream* in, const std::string& origin) {
   if (text[first] == '{') {
     return Format::kWeir;
   }
+  if (text[first] == '#') {
+    return Format::kTerra;
+  }
   if (text[first] < '0' || text[first] > '9') {
-    return Error(
-        StatusCode::kInvalidArgument,
-        fmt::format("{}:1: not a trace: a trace starts with \"ports coflows\" (two numbers) or with a JSON object",
-                    origin));
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("{}:1: not a trace: a trace starts with \"ports coflows\" (two numbers), \"stages job "
+                             "arrival\" (three) or a JSON object",
+                             origin));
+  }
+  if (FieldsOfLine(std::string_view(text).substr(first)) == 3) {
+    return Format::kTerra;
   }
   const std::size_t second_line = text.find('\n', first);
   const std::size_t end = second_line == std::string::npos ? text.size() : text.find('\n', second_line + 1);

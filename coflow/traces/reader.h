@@ -13,10 +13,11 @@ namespace weir::traces {
 enum class Format {
   kFacebook,   ///< coflow-benchmark: mappers, reducers and megabytes per reducer.
   kSincronia,  ///< Explicit flow lists in megabytes.
+  kTerra,      ///< Jobs of stages at sites; reading only.
   kWeir,       ///< JSON lines, docs/trace-format.md.
 };
 
-/// "facebook", "sincronia", "weir".
+/// "facebook", "sincronia", "terra", "weir".
 std::string_view FormatName(Format format);
 Result<Format> FormatFromName(std::string_view name);
 
@@ -43,8 +44,8 @@ Result<Trace> LoadStream(std::unique_ptr<std::istream> in, const std::string& or
 /// Where a trace named without its directory is looked for: WEIR_TRACES, else `../shared/traces` seen from here.
 std::string TraceDirectory();
 
-/// Writes `trace` in `format`. Facebook's cannot express an uneven split over the mappers, dependencies or unknown
-/// sizes: such a trace is refused with the coflow's id.
+/// Writes `trace` in `format`, any but terra. Facebook's cannot express an uneven split over the mappers, dependencies
+/// or unknown sizes: such a trace is refused with the coflow's id.
 Status Write(const Trace& trace, Format format, std::ostream* out);
 
 }  // namespace weir::traces

@@ -75,6 +75,9 @@ Status Write(const Trace& trace, Format format, std::ostream* out) {
     WriteJsonLines(trace, out);
     return Status::Ok();
   }
+  if (format == Format::kTerra) {
+    return Status(StatusCode::kUnsupported, "the terra format is for reading; write format weir");
+  }
   for (const TraceCoflow& coflow : trace.coflows) {
     if (Status status = RefuseWhatListsLack(coflow, format); !status.ok()) {
       return status;

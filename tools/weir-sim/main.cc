@@ -45,7 +45,7 @@ DEFINE_uint64(deadline_seed, 1, "seed of --deadline_factor");
 DEFINE_string(arrivals, "trace", "trace, or zero: every coflow may start at time 0 (the offline problem)");
 DEFINE_string(bounds, "quick",
               "effort of the lower bounds: none (isolation alone), quick (a second) or full (seconds)");
-DEFINE_string(format, "weir", "facebook, sincronia or weir");
+DEFINE_string(format, "weir", "facebook, sincronia or weir; what is read says by itself what it is, terra as well");
 DEFINE_string(out, "", "file to write");
 DEFINE_string(pattern, "facebook",
               "facebook: a look-alike of the public trace; training jobs: ring, tree, all-to-all, ps, pipeline");

@@ -65,8 +65,10 @@ TEST(FacebookReader, EachKindOfBadInputHasItsOwnMessage) {
   EXPECT_EQ(Refusal("2 1\n1 0 0 1 1:1\n"),
             "t:2: field 3 (mappers): found \"0\", allowed: a whole number from 1 to 16777216");
   EXPECT_EQ(Refusal("2 2\n1 0 1 0 1 1:1\n1 5 1 0 1 1:1\n"), "t: coflow id 1 occurs twice; ids must be unique");
-  EXPECT_EQ(Refusal("GIF89a\x01\n"),
-            "t:1: not a trace: a trace starts with \"ports coflows\" (two numbers) or with a JSON object");
+  EXPECT_EQ(
+      Refusal("GIF89a\x01\n"),
+      "t:1: not a trace: a trace starts with \"ports coflows\" (two numbers), \"stages job arrival\" (three) or a "
+      "JSON object");
   EXPECT_EQ(Refusal(""), "t: the file is empty, not a trace");
 }
 

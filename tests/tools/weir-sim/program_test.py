@@ -128,6 +128,15 @@ class WeirSim(unittest.TestCase):
         deadlines = json.loads(out)["results"][0]["deadlines"]
         self.assertEqual((code, deadlines), (0, {"set": 3, "admitted": 2, "admitted_late": 0, "met": 2}))
 
+    def test_jobs_between_sites(self):
+        path = self.file("jobs.txt", "# one\n2 1 0\nA 1 HK\nB 1 LA\n1\nA B 128\n")
+        code, out, error = run("run", "--trace", path, "--output=json")
+        self.assertEqual((code, error), (0, ""))
+        self.assertEqual(json.loads(out)["results"][0]["cct"]["mean"], 1000)
+        code, _, error = run("convert", "--trace", path, "--format=terra", "--out", os.path.join(self.folder, "out"))
+        self.assertEqual(code, 4)
+        self.assertIn("for reading", error)
+
     def test_the_problem_of_coflowsim_for_other_policies(self):
         path = os.path.join(self.folder, "problem.jsonl")
         code, _, error = run("convert", "--trace", self.trace, "--compat=coflowsim", "--deadline_factor=0", "--out", path)
