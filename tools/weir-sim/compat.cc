@@ -22,6 +22,7 @@ Status CheckFlags(const Options& options) {
   }
   const Options defaults;
   const std::pair<std::string_view, bool> refused[] = {
+      {"report", !options.report.empty()},
       {"fabric", options.fabric != defaults.fabric || options.leaves != defaults.leaves ||
                      options.spines != defaults.spines || options.oversubscription != defaults.oversubscription},
       {"port_mib", options.port_mib != defaults.port_mib},

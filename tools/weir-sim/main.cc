@@ -20,6 +20,7 @@ DEFINE_string(compat, "",
 DEFINE_string(compat_arrivals, "default", "with --compat: default, every 10.24 s and up to that early, or exact");
 DEFINE_double(compat_zero_bps, 1,
               "with --compat: free capacity of a port, bit/s, taken for none; 0.001 as in the source of CoflowSim");
+DEFINE_string(report, "", "write a page with pictures of the runs here, HTML");
 DEFINE_string(coflow, "", "id of the coflow to explain");
 DEFINE_string(fabric, "big-switch",
               "big-switch, leaf-spine, or a topology FILE.toml; all but the first need a fluid rate");
@@ -82,7 +83,7 @@ void Append(std::span<const std::string_view> more, std::vector<std::string_view
 std::vector<std::string_view> FlagsOf(std::string_view command) {
   std::vector<std::string_view> names;
   if (command == "run" || command == "compare") {
-    names = {command == "run" ? "policy" : "policies", "output"};
+    names = {command == "run" ? "policy" : "policies", "output", "report"};
     if (command == "run") {
       names.emplace_back("cct_csv");
     }
@@ -169,6 +170,7 @@ Options OptionsFromFlags() {
   options.format = FLAGS_format;
   options.out = FLAGS_out;
   options.coflow = FLAGS_coflow;
+  options.report = FLAGS_report;
   options.fabric = FLAGS_fabric;
   options.leaves = FLAGS_leaves;
   options.spines = FLAGS_spines;
@@ -253,7 +255,15 @@ int Main(const std::vector<std::string>& arguments) {
     return Help(name);
   }
   const Status status = ParseFlags(name, rest);
-  return status.ok() ? command->run(OptionsFromFlags()) : Fail(status);
+  if (!status.ok()) {
+    return Fail(status);
+  }
+  Options options = OptionsFromFlags();
+  options.command_line = "weir-sim";
+  for (const std::string& argument : arguments) {
+    options.command_line += argument.find(' ') == std::string::npos ? " " + argument : " \"" + argument + "\"";
+  }
+  return command->run(options);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace weir::tools {
 /// A plain value.
 struct Options {
   std::string trace, policy, policies, output, units, cct_csv, capacity_changes, arrivals, bounds, format, out, pattern;
-  std::string compat, compat_arrivals, coflow;
+  std::string compat, compat_arrivals, coflow, report, command_line;
   std::string fabric = "big-switch";
   std::uint32_t leaves = 0;
   std::uint32_t spines = 1;

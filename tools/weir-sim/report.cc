@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "scheduler/order/order.h"
 #include "scheduler/rate/allocator.h"
+#include "tools/weir-sim/output_file.h"
 
 namespace weir::tools {
 namespace {
@@ -188,15 +187,12 @@ void PrintPolicies(OutputForm form, std::ostream* out) {
 }
 
 Status WriteCctCsv(const PolicyRun& run, const scheduler::TimeScale& scale, const std::string& path) {
-  std::ofstream file(path);
-  file << "coflow_id,cct\n";
+  OutputFile file(path);
+  file.stream() << "coflow_id,cct\n";
   for (const scheduler::CoflowOutcome& coflow : run.outcome.coflows) {
-    file << fmt::format("{},{}\n", coflow.id, static_cast<double>(coflow.cct()) / scale.ticks_per_ms);
+    file.stream() << fmt::format("{},{}\n", coflow.id, static_cast<double>(coflow.cct()) / scale.ticks_per_ms);
   }
-  file.flush();
-  return file.good()
-             ? Status::Ok()
-             : Status(StatusCode::kUnavailable, fmt::format("cannot write {}; check the path and the space", path));
+  return file.Commit();
 }
 
 }  // namespace weir::tools

@@ -1,8 +1,11 @@
 #include <iostream>
+#include <memory>
 
 #include "scheduler/bounds/bounds.h"
 #include "scheduler/bounds/lp_bound.h"
 #include "tools/weir-sim/commands.h"
+#include "tools/weir-sim/html_report.h"
+#include "tools/weir-sim/output_file.h"
 #include "tools/weir-sim/runner.h"
 
 namespace weir::tools {
@@ -17,6 +20,18 @@ std::vector<std::string> SplitPolicies(const std::string& text) {
     at = end + 1;
   }
   return parts;
+}
+
+Status WriteReport(const Options& options, const Experiment& experiment, std::span<const PolicyRun> runs,
+                   std::span<const std::unique_ptr<RunRecorder>> recorders, const scheduler::Bounds& bounds) {
+  std::vector<ChartRun> charts;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    charts.push_back({runs[i], *recorders[i]});
+  }
+  OutputFile file(options.report);
+  file.stream() << HtmlReport(charts, {experiment.trace.name, options.fabric, options.command_line,
+                                       experiment.fabric.link_names, bounds, experiment.sim.scale});
+  return file.Commit();
 }
 
 int RunPolicies(const Options& options, const std::vector<std::string>& policies) {
@@ -34,8 +49,12 @@ int RunPolicies(const Options& options, const std::vector<std::string>& policies
   }
   const scheduler::TimeScale& scale = experiment->sim.scale;
   std::vector<PolicyRun> runs;
+  std::vector<std::unique_ptr<RunRecorder>> recorders;
   for (const std::string& policy : policies) {
-    auto run = RunPolicy(*experiment, policy, nullptr);
+    if (!options.report.empty()) {
+      recorders.push_back(std::make_unique<RunRecorder>(experiment->trace.coflows.size(), experiment->fabric.fabric));
+    }
+    auto run = RunPolicy(*experiment, policy, recorders.empty() ? nullptr : recorders.back().get());
     if (!run) {
       return Fail(run.error());
     }
@@ -46,10 +65,10 @@ int RunPolicies(const Options& options, const std::vector<std::string>& policies
   }
   const auto bounds = scheduler::ComputeBounds(scheduler::ProblemOf(experiment->trace, experiment->sim), *effort);
   PrintRuns(runs, bounds, *form, scale, &std::cout);
-  if (options.cct_csv.empty()) {
-    return 0;
+  Status status = options.cct_csv.empty() ? Status::Ok() : WriteCctCsv(runs.front(), scale, options.cct_csv);
+  if (status.ok() && !options.report.empty()) {
+    status = WriteReport(options, *experiment, runs, recorders, bounds);
   }
-  const Status status = WriteCctCsv(runs.front(), scale, options.cct_csv);
   return status.ok() ? 0 : Fail(status);
 }
 

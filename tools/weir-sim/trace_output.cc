@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "coflow/traces/reader.h"
+#include "tools/weir-sim/output_file.h"
 
 namespace weir::tools {
 
@@ -13,18 +12,15 @@ Status WriteTrace(const Options& options, const traces::Trace& trace) {
   if (!format) {
     return format.error();
   }
-  std::ofstream out(options.out);
+  OutputFile out(options.out);
   if (!out.is_open()) {
     return Status(StatusCode::kNotFound,
                   fmt::format("cannot write --out \"{}\"; name a file in a directory that exists", options.out));
   }
-  if (Status status = traces::Write(trace, *format, &out); !status.ok()) {
+  if (Status status = traces::Write(trace, *format, &out.stream()); !status.ok()) {
     return status;
   }
-  out.flush();
-  return out.good() ? Status::Ok()
-                    : Status(StatusCode::kUnavailable,
-                             fmt::format("cannot write --out \"{}\" to its end; check the space", options.out));
+  return out.Commit();
 }
 
 }  // namespace weir::tools

@@ -2,11 +2,13 @@
 """Runs weir-sim as a person would, right and wrong. Usage: program_test.py PATH"""
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
 import unittest
+from xml.etree import ElementTree
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 TRACE = "3 3\n1 0 1 0 1 1:4.0\n2 5 2 0 2 1 1:2.0\n3 9 1 1 2 0:1.0 2:1.0\n"
@@ -69,6 +71,36 @@ class WeirSim(unittest.TestCase):
         self.assertEqual(lines[0], "link,what,coflow,time")
         self.assertIn("down1,blocked,1,26.250", lines)
         self.assertIn("waited for 1", run(*arguments)[1])
+
+    def test_the_report_is_one_page_that_needs_nothing_else(self):
+        page = os.path.join(self.folder, "page.html")
+        many = os.path.join(self.folder, "many.jsonl")
+        self.assertEqual(run("generate", "--coflows=400", "--ports=20", "--span_s=60", "--out", many)[0], 0)
+        empty = self.file("empty.jsonl", HEADER)
+        for trace, policies in ((self.trace, ["sebf", "order=fifo rate=maxmin"]), (many, ["fifo"] * 10), (empty, ["ls"])):
+            code, _, error = run("compare", "--trace", trace, "--policies", ",".join(policies), "--report", page)
+            self.assertEqual((code, error), (0, ""))
+            with open(page) as text:
+                html = text.read()
+            for elsewhere in ("http", "<script", "src=", "@import", "nan", "inf<"):
+                self.assertNotIn(elsewhere, html)
+            self.assertLess(len(html), 2_000_000)
+            pictures = [ElementTree.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", html, re.S)]
+            self.assertEqual(len(pictures), 2 + 2 * len(policies))
+            self.assertTrue(all(len(picture) > 0 for picture in pictures))
+            rows = sum(len(timeline.findall("g")) for timeline in pictures[-len(policies):])
+            shown = {self.trace: 3, many: 100, empty: 0}[trace]
+            self.assertEqual(rows, shown * len(policies))
+        self.assertEqual(os.listdir(self.folder).count("page.html"), 1)
+        self.assertFalse([name for name in os.listdir(self.folder) if name.endswith(".tmp")])
+
+    def test_a_failed_write_leaves_the_old_file(self):
+        path = self.file("kept.jsonl", "kept")
+        uneven = self.file("uneven.jsonl", HEADER + '{"id":1,"after":[],"weight":2,"flows":[[0,1,8]]}\n')
+        self.assertEqual(run("convert", "--trace", uneven, "--format=facebook", "--out", path)[0], 4)
+        with open(path) as text:
+            self.assertEqual(text.read(), "kept")
+        self.assertFalse([name for name in os.listdir(self.folder) if name.endswith(".tmp")])
 
     def test_inner_links_slow_down_what_crosses_them(self):
         topology = self.file("two.toml", "".join(f'[[site]]\nname="{site}"\n' for site in "ab") + "".join(
@@ -198,6 +230,7 @@ class WeirSim(unittest.TestCase):
                           ("run", trace, "--fabric=leaf-spine", "--leaves=4"), ("run", trace, "--fabric=leaf-spine", "--spines=0"),
                           ("run", trace, "--fabric=leaf-spine", "--oversubscription=nan"),
                           ("run", trace, "--compat=coflowsim", "--policy=SEBF", "--fabric=leaf-spine"),
+                          ("run", trace, "--compat=coflowsim", "--policy=SEBF", "--report=/dev/null"),
                           ("run", trace, "--fabric=leaf-spine", "--policy=rate=maxmin", "--capacity_changes=0 leaf9:spine0:up 1"),
                           ("convert", trace, "--format=pdf"), ("run", trace, "--policy=fastest"), ("dance",), ()):
             code, out, error = run(*arguments)
@@ -210,6 +243,7 @@ class WeirSim(unittest.TestCase):
     def test_files_that_cannot_be_opened(self):
         nowhere = os.path.join(self.folder, "none", "x")
         for arguments in (("run", "--trace", nowhere), ("run", "--trace", self.trace, "--fabric", nowhere + ".toml"), ("run", "--trace", self.trace, "--cct_csv", nowhere),
+                          ("run", "--trace", self.trace, "--report", nowhere),
                           ("run", "--trace", self.trace, "--compat=coflowsim", "--policy=FAIR", "--cct_csv", nowhere),
                           ("convert", "--trace", self.trace, "--out", nowhere)):
             code, _, error = run(*arguments)
