@@ -109,13 +109,19 @@ class PerFlowThreshold final : public Order {
     std::int64_t next = kNever;
     for (const std::uint32_t slot : table.live()) {
       const double metric = Metric(table, slot);
-      const double flow_bytes = (limits_.Limit(metric) - metric) / static_cast<double>(table.width[slot]);
+      const double limit = limits_.Limit(metric);
+      const double flow_bytes = std::max(limit - metric, kLateShare * limit) / static_cast<double>(table.width[slot]);
       next = std::min(next, CrossingTime(now, flow_bytes, std::min(rate[slot], 1.0)));
     }
     return next;
   }
 
  private:
+  /// Whether the flow that is served now is the largest one is not known. If it is not, the metric stands still while
+  /// it catches up, and one just below the limit would be looked at after every byte; so never sooner than after this
+  /// share of the limit.
+  static constexpr double kLateShare = 1e-3;
+
   static double Metric(const ActiveTable& table, std::uint32_t slot) {
     return static_cast<double>(table.largest_seen[slot]) * static_cast<double>(table.width[slot]);
   }

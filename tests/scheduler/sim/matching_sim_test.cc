@@ -76,6 +76,17 @@ TEST(MatchingSim, EveryPolicyMovesEveryByteAndNoCoflowBeatsTheEmptyFabric) {
   }
 }
 
+// 5 MB of two flows are just at the limit of a queue; the other flow then sent as much byte by byte, an event each.
+TEST(MatchingSim, AFlowThatCatchesUpWithTheLargestOneIsNotLookedAtAfterEveryByte) {
+  for (const Bytes first : {5'242'880U, 52'428'800U}) {
+    const Bytes second = 57'671'680U - first;
+    const traces::Trace trace{.name = "", .ports = 3, .coflows = {{.id = 1, .flows = {{0, 1, first}, {0, 2, second}}}}};
+    const SimOutcome outcome = Simulate(trace, "saath");
+    EXPECT_EQ(outcome.coflows[0].cct(), 57'671'680);
+    EXPECT_LT(outcome.events, 5'000u);
+  }
+}
+
 TEST(MatchingSim, SameInputSameOutcome) {
   const traces::Trace trace = RandomTrace(7);
   for (const OrderInfo& info : Orders()) {
