@@ -22,6 +22,7 @@ Status CheckFlags(const Options& options) {
   }
   const Options defaults;
   const std::pair<std::string_view, bool> refused[] = {
+      {"progress", options.progress == "on"},
       {"report", !options.report.empty()},
       {"fabric", options.fabric != defaults.fabric || options.leaves != defaults.leaves ||
                      options.spines != defaults.spines || options.oversubscription != defaults.oversubscription},

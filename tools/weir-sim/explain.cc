@@ -4,6 +4,7 @@
 #include <charconv>
 #include <iostream>
 
+#include "tools/weir-sim/attendant.h"
 #include "tools/weir-sim/commands.h"
 #include "tools/weir-sim/explanation.h"
 #include "tools/weir-sim/runner.h"
@@ -45,7 +46,10 @@ int ExplainCommand(const Options& options) {
     return Fail(coflow.error());
   }
   scheduler::WaitRecorder waits(experiment->trace, experiment->fabric.fabric, *coflow);
-  const auto run = RunPolicy(*experiment, options.policy, &waits);
+  options.attendant->Begin(options.policy, experiment->trace.coflows.size());
+  Attended observer(options.attendant, &waits);
+  const auto run = RunPolicy(*experiment, options.policy, &observer);
+  options.attendant->Clear();
   if (!run) {
     return Fail(run.error());
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/weir-sim/attendant.h"
 #include "tools/weir-sim/commands.h"
 
 DEFINE_string(trace, "", "trace file; a bare name is looked for in WEIR_TRACES as well");
@@ -21,6 +22,7 @@ DEFINE_string(compat_arrivals, "default", "with --compat: default, every 10.24 s
 DEFINE_double(compat_zero_bps, 1,
               "with --compat: free capacity of a port, bit/s, taken for none; 0.001 as in the source of CoflowSim");
 DEFINE_string(report, "", "write a page with pictures of the runs here, HTML");
+DEFINE_string(progress, "auto", "a bar on standard error: auto, on a terminal; on; off");
 DEFINE_string(coflow, "", "id of the coflow to explain");
 DEFINE_string(fabric, "big-switch",
               "big-switch, leaf-spine, or a topology FILE.toml; all but the first need a fluid rate");
@@ -83,7 +85,7 @@ void Append(std::span<const std::string_view> more, std::vector<std::string_view
 std::vector<std::string_view> FlagsOf(std::string_view command) {
   std::vector<std::string_view> names;
   if (command == "run" || command == "compare") {
-    names = {command == "run" ? "policy" : "policies", "output", "report"};
+    names = {command == "run" ? "policy" : "policies", "output", "report", "progress"};
     if (command == "run") {
       names.emplace_back("cct_csv");
     }
@@ -93,7 +95,7 @@ std::vector<std::string_view> FlagsOf(std::string_view command) {
     Append(kPolicyFlags, &names);
     Append(kTraceFlags, &names);
   } else if (command == "explain") {
-    names = {"coflow", "policy", "output"};
+    names = {"coflow", "policy", "output", "progress"};
     Append(kUnitFlags, &names);
     Append(kFabricFlags, &names);
     for (const std::string_view name : kPolicyFlags) {
@@ -171,6 +173,7 @@ Options OptionsFromFlags() {
   options.out = FLAGS_out;
   options.coflow = FLAGS_coflow;
   options.report = FLAGS_report;
+  options.progress = FLAGS_progress;
   options.fabric = FLAGS_fabric;
   options.leaves = FLAGS_leaves;
   options.spines = FLAGS_spines;
@@ -263,6 +266,11 @@ int Main(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     options.command_line += argument.find(' ') == std::string::npos ? " " + argument : " \"" + argument + "\"";
   }
+  Attendant attendant;
+  if (Status mode = attendant.ShowProgress(options.progress); !mode.ok()) {
+    return Fail(mode);
+  }
+  options.attendant = &attendant;
   return command->run(options);
 }
 

@@ -9,11 +9,13 @@
 
 namespace weir::tools {
 
+class Attendant;
+
 /// What the flags of weir-sim say, each under the flag's name; docs/simulator.md has their meaning. main.cc fills it.
 /// A plain value.
 struct Options {
   std::string trace, policy, policies, output, units, cct_csv, capacity_changes, arrivals, bounds, format, out, pattern;
-  std::string compat, compat_arrivals, coflow, report, command_line;
+  std::string compat, compat_arrivals, coflow, report, command_line, progress;
   std::string fabric = "big-switch";
   std::uint32_t leaves = 0;
   std::uint32_t spines = 1;
@@ -44,6 +46,7 @@ struct Options {
   std::uint32_t micro_batches = 4;
   Bytes bytes = 104'857'600;
   double period_s = 1;
+  Attendant* attendant = nullptr;  ///< Is told how far the program is; not owned.
 };
 
 /// What the simulators need. InvalidArgument names the flag that is out of range.

@@ -11,6 +11,9 @@ namespace {
 
 using scheduler::Summary;
 
+/// With it a row of the table has 120 columns.
+constexpr std::size_t kPolicyWidth = 18;
+
 /// Bounds on the mean completion time, in the unit of the report.
 class MeanBounds {
  public:
@@ -44,6 +47,30 @@ double DecisionMeanMicroseconds(const PolicyRun& run) {
              : static_cast<double>(run.outcome.decision_ns_total) / static_cast<double>(run.outcome.decisions) / 1e3;
 }
 
+/// Flow rates set, begun or ended in a second of wall time.
+double EventsPerSecond(const PolicyRun& run) {
+  return run.wall_seconds > 0 ? static_cast<double>(run.outcome.rate_changes) / run.wall_seconds : 0;
+}
+
+/// A figure in at most `width` >= 6 places: with one decimal, without, or rounded to powers of ten.
+std::string Fitted(double value, std::size_t width) {
+  for (const int decimals : {1, 0}) {
+    std::string text = fmt::format("{:.{}f}", value, decimals);
+    if (text.size() <= width) {
+      return text;
+    }
+  }
+  return fmt::format("{:.{}g}", value, width - 5);
+}
+
+/// 7.1M instead of 7119793.
+std::string Short(double value) {
+  return value >= 1e9   ? fmt::format("{:.1f}G", value * 1e-9)
+         : value >= 1e6 ? fmt::format("{:.1f}M", value * 1e-6)
+         : value >= 1e3 ? fmt::format("{:.0f}k", value * 1e-3)
+                        : fmt::format("{:.0f}", value);
+}
+
 void PrintJson(std::span<const PolicyRun> runs, const MeanBounds& bounds, const scheduler::TimeScale& scale,
                std::ostream* out) {
   *out << fmt::format("{{\"unit\":\"{}\",\"results\":[", scale.unit());
@@ -55,13 +82,14 @@ void PrintJson(std::span<const PolicyRun> runs, const MeanBounds& bounds, const 
         "\"slowdown\":{{\"mean\":{:.4f},\"p95\":{:.4f}}},\"makespan\":{:.3f},\"bound\":{:.3f},\"bound_name\":\"{}\","
         "\"distance\":{:.4f},\"bounds\":{},\"utilisation\":{:.4f},"
         "\"jain\":{:.4f},\"deadlines\":{{\"set\":{},\"admitted\":{},\"admitted_late\":{},\"met\":{}}},"
-        "\"wall_seconds\":{:.4f},\"events\":{},\"rate_changes\":{},\"active_max\":{},\"decisions\":{},\"decision_us\":{"
+        "\"wall_seconds\":{:.4f},\"events\":{},\"events_per_second\":{:.0f},\"rate_changes\":{},\"active_max\":{},"
+        "\"decisions\":{},\"decision_us\":{"
         "{\"mean\":{:.2f},"
         "\"max\":{:.2f}}}}}",
         i == 0 ? "" : ",", JsonText(run.policy), s.mean, s.p50, s.p95, s.p99, s.max, s.slowdown_mean, s.slowdown_p95,
         s.makespan, bounds.best(), bounds.name(), bounds.Distance(s), bounds.Json(), s.utilisation, s.jain, s.deadlines,
-        s.admitted, s.admitted_late, s.met, run.wall_seconds, run.outcome.events, run.outcome.rate_changes,
-        run.outcome.active_max, run.outcome.decisions, DecisionMeanMicroseconds(run),
+        s.admitted, s.admitted_late, s.met, run.wall_seconds, run.outcome.events, EventsPerSecond(run),
+        run.outcome.rate_changes, run.outcome.active_max, run.outcome.decisions, DecisionMeanMicroseconds(run),
         static_cast<double>(run.outcome.decision_ns_max) / 1e3);
   }
   *out << "\n]}\n";
@@ -69,13 +97,14 @@ void PrintJson(std::span<const PolicyRun> runs, const MeanBounds& bounds, const 
 
 void PrintCsv(std::span<const PolicyRun> runs, const MeanBounds& bounds, std::ostream* out) {
   *out << "policy,mean,p50,p95,p99,max,slowdown_mean,slowdown_p95,makespan,bound,bound_name,distance,utilisation,jain,"
-          "wall_seconds,events\n";
+          "wall_seconds,events,events_per_second\n";
   for (const PolicyRun& run : runs) {
     const Summary& s = run.summary;
     *out << fmt::format(
-        "{},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{:.4f},{:.3f},{:.3f},{},{:.4f},{:.4f},{:.4f},{:.4f},{}\n",
+        "{},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{:.4f},{:.3f},{:.3f},{},{:.4f},{:.4f},{:.4f},{:.4f},{},{:.0f}\n",
         JsonText(run.policy), s.mean, s.p50, s.p95, s.p99, s.max, s.slowdown_mean, s.slowdown_p95, s.makespan,
-        bounds.best(), bounds.name(), bounds.Distance(s), s.utilisation, s.jain, run.wall_seconds, run.outcome.events);
+        bounds.best(), bounds.name(), bounds.Distance(s), s.utilisation, s.jain, run.wall_seconds, run.outcome.events,
+        EventsPerSecond(run));
   }
 }
 
@@ -83,20 +112,27 @@ void PrintTable(std::span<const PolicyRun> runs, const MeanBounds& bounds, const
                 std::ostream* out) {
   std::size_t width = 8;
   for (const PolicyRun& run : runs) {
-    width = std::max(width, run.policy.size());
+    width = std::max(width, std::min(kPolicyWidth, run.policy.size()));
   }
-  *out << fmt::format("{:<{}} {:>12} {:>10} {:>11} {:>12} {:>12} {:>9} {:>8} {:>6} {:>6} {:>8} {:>11}\n", "policy",
-                      width, "mean CCT", "p50", "p95", "p99", "max", "slowdown", "x bound", "util", "Jain", "wall s",
-                      "events/s");
+  *out << fmt::format("{:<{}} {:>8} {:>8} {:>8} {:>8} {:>8} {:>6} {:>6} {:>8} {:>6} {:>5} {:>5} {:>6} {:>6}\n",
+                      "policy", width, "mean CCT", "p50", "p95", "p99", "max", "slow-", "p95", "make-", "mean/",
+                      "util-", "Jain", "wall", "events");
+  *out << fmt::format("{:<{}} {:>8} {:>8} {:>8} {:>8} {:>8} {:>6} {:>6} {:>8} {:>6} {:>5} {:>5} {:>6} {:>6}\n", "",
+                      width, "", "", "", "", "", "down", "of it", "span", "bound", "ised", "", "s", "/s");
   for (const PolicyRun& run : runs) {
     const Summary& s = run.summary;
-    const double per_second =
-        run.wall_seconds > 0 ? static_cast<double>(run.outcome.rate_changes) / run.wall_seconds : 0;
-    *out << fmt::format(
-        "{:<{}} {:>12.1f} {:>10.1f} {:>11.1f} {:>12.1f} {:>12.1f} {:>9.2f} {:>8.3f} {:>6.3f} {:>6.3f} {:>8.3f} "
-        "{:>11.0f}\n",
-        run.policy, width, s.mean, s.p50, s.p95, s.p99, s.max, s.slowdown_mean, bounds.Distance(s), s.utilisation,
-        s.jain, run.wall_seconds, per_second);
+    // A long name has a line of its own, so that the figures stay in their columns.
+    const bool long_name = run.policy.size() > kPolicyWidth;
+    *out << (long_name ? run.policy + "\n" : "") << fmt::format("{:<{}}", long_name ? "" : run.policy, width);
+    for (const double time : {s.mean, s.p50, s.p95, s.p99, s.max}) {
+      *out << fmt::format(" {:>8}", Fitted(time, 8));
+    }
+    *out << fmt::format(" {:>6} {:>6} {:>8} {:>6.3f} {:>5.3f} {:>5.3f} {:>6} {:>6}\n",
+                        s.slowdown_mean < 100 ? fmt::format("{:.2f}", s.slowdown_mean) : Fitted(s.slowdown_mean, 6),
+                        s.slowdown_p95 < 100 ? fmt::format("{:.2f}", s.slowdown_p95) : Fitted(s.slowdown_p95, 6),
+                        Fitted(s.makespan, 8), bounds.Distance(s), s.utilisation, s.jain,
+                        run.wall_seconds < 100 ? fmt::format("{:.2f}", run.wall_seconds) : Fitted(run.wall_seconds, 6),
+                        Short(EventsPerSecond(run)));
   }
   for (const PolicyRun& run : runs) {
     if (run.summary.deadlines > 0) {
@@ -107,10 +143,10 @@ void PrintTable(std::span<const PolicyRun> runs, const MeanBounds& bounds, const
   if (!runs.empty()) {
     const Summary& s = runs.front().summary;
     *out << fmt::format(
-        "times in {}; no mean is below {:.1f} (bound: {}), nor below {:.1f} by isolation alone; no makespan below "
-        "{:.1f}; {} coflows; events are rate changes\n",
-        scale.unit(), bounds.best(), bounds.name(), s.isolation_bound, bounds.makespan(),
-        runs.front().outcome.coflows.size());
+        "times in {}; {} coflows; events are rate changes\n"
+        "no mean is below {:.1f} (bound: {}), nor below {:.1f} by isolation; no makespan below {:.1f}\n",
+        scale.unit(), runs.front().outcome.coflows.size(), bounds.best(), bounds.name(), s.isolation_bound,
+        bounds.makespan());
   }
 }
 

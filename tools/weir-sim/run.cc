@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include <iostream>
 #include <memory>
 
 #include "scheduler/bounds/bounds.h"
 #include "scheduler/bounds/lp_bound.h"
+#include "tools/weir-sim/attendant.h"
 #include "tools/weir-sim/commands.h"
 #include "tools/weir-sim/html_report.h"
 #include "tools/weir-sim/output_file.h"
@@ -54,7 +57,11 @@ int RunPolicies(const Options& options, const std::vector<std::string>& policies
     if (!options.report.empty()) {
       recorders.push_back(std::make_unique<RunRecorder>(experiment->trace.coflows.size(), experiment->fabric.fabric));
     }
-    auto run = RunPolicy(*experiment, policy, recorders.empty() ? nullptr : recorders.back().get());
+    const std::string place = policies.size() == 1 ? "" : fmt::format("{}/{} ", runs.size() + 1, policies.size());
+    options.attendant->Begin(place + policy, experiment->trace.coflows.size());
+    Attended observer(options.attendant, recorders.empty() ? nullptr : recorders.back().get());
+    auto run = RunPolicy(*experiment, policy, &observer);
+    options.attendant->Clear();
     if (!run) {
       return Fail(run.error());
     }

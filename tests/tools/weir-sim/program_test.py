@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -46,7 +47,12 @@ class WeirSim(unittest.TestCase):
             self.assertTrue(0 < one["utilisation"] <= 1 and 0 < one["jain"] <= 1, one)
         code, out, _ = run("compare", "--trace", self.trace, "--policies", "sebf", "--output", "csv")
         self.assertEqual((code, len(out.splitlines())), (0, 2))
-        self.assertIn("mean CCT", run("compare", "--trace", self.trace, "--policies", "sebf")[1])
+        self.assertEqual(out.splitlines()[0].split(",")[-3:], ["wall_seconds", "events", "events_per_second"])
+        self.assertEqual(len(out.splitlines()[0].split(",")), len(out.splitlines()[1].split(",")))
+        table = run("compare", "--trace", self.trace, "--policies", "sebf,order=sebf rate=madd backfill=on", "--port_mib=0.0001")[1]
+        self.assertIn("mean CCT", table)
+        self.assertLessEqual(max(len(line) for line in table.splitlines()), 120, table)
+        self.assertTrue(all(one["events_per_second"] > 0 for one in results))
 
     def test_run_writes_every_completion_time(self):
         path = os.path.join(self.folder, "ccts.csv")
@@ -100,6 +106,27 @@ class WeirSim(unittest.TestCase):
         self.assertEqual(run("convert", "--trace", uneven, "--format=facebook", "--out", path)[0], 4)
         with open(path) as text:
             self.assertEqual(text.read(), "kept")
+        self.assertFalse([name for name in os.listdir(self.folder) if name.endswith(".tmp")])
+
+    def test_progress_and_a_clean_stop(self):
+        many = os.path.join(self.folder, "many.jsonl")
+        self.assertEqual(run("generate", "--coflows=5000", "--ports=40", "--span_s=60", "--load=3", "--out", many)[0], 0)
+        page = self.file("page.html", "old")
+        for stop, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            with subprocess.Popen([PROGRAM, "run", "--trace", many, "--policy=rate=fair", "--progress=on", "--report", page],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+                first = ""
+                while "coflows" not in first:  # the bar is there, so the simulation runs
+                    one = program.stderr.read(1)
+                    self.assertTrue(one, first)
+                    first += one
+                program.send_signal(stop)
+                out, error = program.communicate(timeout=60)
+            self.assertEqual((program.returncode, out), (code, ""), error)
+            self.assertIn("% of 5000 coflows", first + error)
+            self.assertIn(f"weir-sim: stopped by {stop.name} in rate=fair", error)
+        with open(page) as text:
+            self.assertEqual(text.read(), "old")
         self.assertFalse([name for name in os.listdir(self.folder) if name.endswith(".tmp")])
 
     def test_inner_links_slow_down_what_crosses_them(self):
@@ -225,6 +252,7 @@ class WeirSim(unittest.TestCase):
                           ("compare", trace, "--compat=coflowsim", "--policies=FIFO,FIFO", "--deadline_factor=1"),
                           ("run", trace, "--compat=coflowsim", "--policy=SEBF", "--levels=8"),
                           ("run", trace, "--compat=coflowsim", "--policy=SEBF", "--port_mib=64"),
+                          ("run", trace, "--progress=maybe"),
                           ("explain", trace), ("explain", trace, "--coflow=x"), ("explain", trace, "--coflow=4"),
                           ("run", trace, "--fabric=ring"), ("run", trace, "--leaves=2"),
                           ("run", trace, "--fabric=leaf-spine", "--leaves=4"), ("run", trace, "--fabric=leaf-spine", "--spines=0"),
