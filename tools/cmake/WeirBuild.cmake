@@ -56,6 +56,36 @@ function(weir_library name)
   target_include_directories(${name} PUBLIC "${CMAKE_SOURCE_DIR}")
 endfunction()
 
+# weir_module(NAME SOURCES a.cc ... [DEPENDS target ...]): a library that is loaded at run time; lands in build/<preset>/lib.
+function(weir_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(${name} MODULE ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPENDS})
+  set_target_properties(${name} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
+
+# weir_link_dpdk(TARGET): the core of DPDK and the drivers of WEIR_DPDK_DRIVERS, all inside of the target. Its headers are
+# the system's, since they do not compile without warnings. Drivers register themselves, so they come whole.
+function(weir_link_dpdk target)
+  target_include_directories(${target} SYSTEM PRIVATE ${WEIR_DPDK_INCLUDE_DIRS})
+  set(flags ${WEIR_DPDK_CFLAGS_OTHER})
+  list(REMOVE_ITEM flags -I/usr/include/dpdk)
+  target_compile_options(${target} PRIVATE ${flags})
+  set(libraries "")
+  foreach(part IN ITEMS ${WEIR_DPDK_DRIVERS} mempool_ring bus_vdev hash rcu ethdev net mbuf mempool ring meter telemetry kvargs eal)
+    list(APPEND libraries "${WEIR_DPDK_LIBDIR}/librte_${part}.a")
+  endforeach()
+  set(system bsd pthread dl m numa)
+  if("net_af_xdp" IN_LIST WEIR_DPDK_DRIVERS)
+    list(APPEND system xdp bpf)
+  endif()
+  target_link_libraries(${target} PRIVATE -Wl,--whole-archive ${libraries} -Wl,--no-whole-archive
+                                          -Wl,--exclude-libs,ALL ${system})
+  if(NOT WEIR_SANITIZE)
+    target_link_options(${target} PRIVATE -Wl,-z,defs)
+  endif()
+endfunction()
+
 # weir_program(NAME SOURCES main.cc ... [DEPENDS target ...]): lands in build/<preset>/bin.
 function(weir_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})

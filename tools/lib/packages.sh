@@ -7,7 +7,7 @@ weir_packages_build=(
   cmake g++ make ninja-build pkg-config python3 ccache
   libboost1.81-dev protobuf-compiler libprotobuf-dev libgflags-dev libfmt-dev libspdlog-dev
   libtomlplusplus-dev libexpected-dev libsimdjson-dev libgtest-dev libgmock-dev libbenchmark-dev
-  coinor-libclp-dev
+  coinor-libclp-dev libdpdk-dev
 )
 # For the presets tidy and fuzz.
 weir_packages_clang=(clang-19 clang-tidy-19 libclang-rt-19-dev)

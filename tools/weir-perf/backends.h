@@ -61,5 +61,6 @@ Result<std::uint64_t> NumberOption(const BackendSettings& settings, const std::s
                                    std::uint64_t least, std::uint64_t most);
 
 Backend TcpBackend();
+Backend DpdkBackend();
 
 }  // namespace weir::tools

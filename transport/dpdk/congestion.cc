@@ -23,7 +23,7 @@ class DelayWindow final : public CongestionControl {
   DelayWindow(const EndpointOptions& options, Bytes segment)
       : target_(options.queue_target),
         segment_(static_cast<double>(segment)),
-        most_(std::max(static_cast<double>(options.window_max), 2 * segment_)),
+        most_(std::max(static_cast<double>(options.window_max), kLeastSegments * segment_)),
         window_(std::min(most_, kFirstSegments * segment_)) {}
 
   void OnAck(const Sample& sample) noexcept override {
@@ -34,19 +34,21 @@ class DelayWindow final : public CongestionControl {
     const Nanoseconds queue = smooth_ - base_;
     if (sample.now >= round_ends_) EndRound(sample, queue);
     if (queue < target_ && (lost_ == 0 || 2 * queue < target_)) Grow(static_cast<double>(sample.bytes), queue);
-    window_ = std::clamp(window_, 2 * segment_, most_);
+    window_ = std::clamp(window_, kLeastSegments * segment_, most_);
   }
 
   void OnTimeout() noexcept override {
     starting_ = false;
     before_timeout_ = std::max(before_timeout_, window_ / 2);
-    window_ = 2 * segment_;
+    window_ = kLeastSegments * segment_;
   }
 
   Bytes window() const noexcept override { return static_cast<Bytes>(window_); }
 
  private:
   static constexpr double kFirstSegments = 32;
+  /// A peer without a core looks like a long queue, and each of its turns should be worth something.
+  static constexpr double kLeastSegments = 16;
   static constexpr double kCutMost = 0.5;
   static constexpr double kCutSlope = 0.8;
   static constexpr double kMarkedGain = 1.0 / 16;

@@ -88,6 +88,7 @@ TEST(PerfDoctor, TcpIsUsableOnEveryHostAndUnknownInterfacesAreNot) {
 
 TEST(PerfBackends, AreFoundByNameAndOthersRefusedWithThoseThereAre) {
   ASSERT_TRUE(FindBackend("tcp").has_value());
+  ASSERT_TRUE(FindBackend("dpdk").has_value());
   EXPECT_EQ((*FindBackend("tcp"))->name, "tcp");
   const auto none = FindBackend("pigeon");
   ASSERT_FALSE(none.has_value());
@@ -108,6 +109,7 @@ TEST(PerfBackends, OptionsAreReadAndWhatIsNoOptionIsRefused) {
     EXPECT_FALSE(NumberOption(settings, "a", 7, 0, 9).has_value()) << number;
   }
   settings.loopback = true;
+  EXPECT_EQ(FindBackend("dpdk").value()->make(settings).error().code(), StatusCode::kInvalidArgument) << "nor there";
   EXPECT_EQ(FindBackend("tcp").value()->make(settings).error().code(), StatusCode::kInvalidArgument) << "a is no key";
 }
 

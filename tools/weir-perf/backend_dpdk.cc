@@ -1,0 +1,125 @@
+// DPDK: our own protocol over a device that DPDK drives; how it is made, and what the doctor looks at.
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "tools/weir-perf/backends.h"
+#include "transport/dpdk/dpdk_transport.h"
+
+namespace weir::tools {
+namespace {
+
+using Weight = Finding::Weight;
+using transport::dpdk::MacAddress;
+
+constexpr std::array<std::string_view, 8> kKeys{"device", "address", "mac",        "gateway",
+                                                "mtu",    "port",    "congestion", "memory_mb"};
+
+std::string TextOption(const BackendSettings& settings, const std::string& key) {
+  const auto at = settings.options.find(key);
+  return at == settings.options.end() ? "" : at->second;
+}
+
+/// "02:00:00:00:00:01", or zeros where the key is not there.
+Result<MacAddress> MacOption(const BackendSettings& settings, const std::string& key) {
+  const std::string text = TextOption(settings, key);
+  MacAddress mac{};
+  if (text.empty()) return mac;
+  bool good = text.size() == 17;
+  for (std::size_t i = 0; good && i < mac.size(); ++i) {
+    unsigned value = 0;
+    const char* digits = text.data() + 3 * i;
+    const auto [end, error] = std::from_chars(digits, digits + 2, value, 16);
+    good = error == std::errc() && end == digits + 2 && (i == 5 || *end == ':');
+    mac[i] = static_cast<std::byte>(value);
+  }
+  if (good) return mac;
+  return Error(StatusCode::kInvalidArgument,
+               fmt::format("--options: {}: found \"{}\", allowed: six bytes as in 02:00:00:00:00:01", key, text));
+}
+
+Status Numbers(const BackendSettings& settings, transport::DpdkOptions* options) {
+  const auto mtu = NumberOption(settings, "mtu", 0, 562, 9000);
+  const auto port = NumberOption(settings, "port", options->endpoint.port, 1, 65'535);
+  const auto memory_mb = NumberOption(settings, "memory_mb", options->port.memory_mb, 16, 65'536);
+  for (const auto* one : {&mtu, &port, &memory_mb}) {
+    if (!*one) return one->error();
+  }
+  options->port.mtu = *mtu;
+  options->port.memory_mb = static_cast<std::uint32_t>(*memory_mb);
+  options->endpoint.port = static_cast<std::uint16_t>(*port);
+  return Status::Ok();
+}
+
+Result<transport::DpdkOptions> Options(const BackendSettings& settings) {
+  if (Status status = CheckKeys(settings, kKeys); !status.ok()) return tl::unexpected(status);
+  transport::DpdkOptions options;
+  options.port.device = TextOption(settings, "device");
+  std::replace(options.port.device.begin(), options.port.device.end(), ';', ',');
+  const auto address = IpAddress::Parse(TextOption(settings, "address"));
+  if (options.port.device.empty() || !address) {
+    return Error(StatusCode::kInvalidArgument,
+                 "--options: dpdk needs device=NAME;ARGUMENT=VALUE and address=IP, for example "
+                 "device=net_af_packet0;iface=eth1,address=10.9.0.1");
+  }
+  options.endpoint.address = *address;
+  if (Status status = Numbers(settings, &options); !status.ok()) return tl::unexpected(status);
+  const auto mac = MacOption(settings, "mac");
+  if (!mac) return tl::unexpected(mac.error());
+  const auto gateway = MacOption(settings, "gateway");
+  if (!gateway) return tl::unexpected(gateway.error());
+  options.port.mac = *mac;
+  options.endpoint.gateway = *gateway;
+  if (const std::string name = TextOption(settings, "congestion"); !name.empty()) options.endpoint.congestion = name;
+  if (settings.streams != 0) options.endpoint.paths = settings.streams;
+  if (settings.dead_after != 0) options.endpoint.dead_after = settings.dead_after;
+  return options;
+}
+
+Result<std::unique_ptr<transport::Transport>> Make(const BackendSettings& settings) {
+  if (settings.loopback) {
+    return Error(StatusCode::kInvalidArgument,
+                 "dpdk has one device a process, so both ends cannot be in this one: run weir-perf serve elsewhere and "
+                 "name it with --server");
+  }
+  const auto options = Options(settings);
+  if (!options) return tl::unexpected(options.error());
+  return transport::MakeDpdkTransport(*options);
+}
+
+/// Whether a raw socket can be had; it is closed again.
+Finding RawSockets() {
+  const int socket_fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+  if (socket_fd >= 0) {
+    close(socket_fd);
+    return {Weight::kGood, "raw sockets", "allowed: net_af_packet can be used", ""};
+  }
+  return {Weight::kAdvice, "raw sockets", std::strerror(errno),
+          "net_af_packet needs CAP_NET_RAW, net_af_xdp CAP_NET_ADMIN and CAP_BPF too; net_memif needs neither"};
+}
+
+std::vector<Finding> Examine(const BackendSettings&) {
+  std::vector<Finding> findings;
+  const Status there = transport::dpdk::EthdevAvailable();
+  if (!there.ok()) {
+    return {{Weight::kMissing, "libweir-ethdev.so", there.message(),
+             "install libdpdk-dev where Weir is built, and build again"}};
+  }
+  findings.push_back({Weight::kGood, "libweir-ethdev.so", "loaded", ""});
+  findings.push_back(RawSockets());
+  return findings;
+}
+
+}  // namespace
+
+Backend DpdkBackend() {
+  return {"dpdk", "our own protocol over a device that DPDK drives; set it with --options", Make, Examine};
+}
+
+}  // namespace weir::tools

@@ -1,0 +1,81 @@
+// DPDK's environment, once in the life of a process, and its virtual devices.
+#include "transport/dpdk/ethdev/eal.h"
+
+#include <fmt/format.h>
+#include <rte_bus_vdev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_log.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <vector>
+
+namespace weir::transport::dpdk {
+namespace {
+
+std::string NameOf(const std::string& device) {
+  return device.substr(0, device.find(','));
+}
+
+Status Start(std::uint32_t memory_mb) {
+  // EAL binds the calling thread to the core that it calls main; the thread gets back what it had.
+  cpu_set_t before;
+  const bool known = sched_getaffinity(0, sizeof(before), &before) == 0;
+  std::size_t core = 0;  // One that we may use: EAL starts a thread for each that it is told of.
+  while (known && core < CPU_SETSIZE - 1 && !CPU_ISSET(core, &before)) ++core;
+  std::vector<std::string> words{"weir",
+                                 "--no-huge",
+                                 "--no-pci",
+                                 "--no-shconf",
+                                 "--no-telemetry",
+                                 "--log-level",
+                                 "error",
+                                 "--lcores",
+                                 fmt::format("0@{}", core),
+                                 "-m",
+                                 std::to_string(memory_mb),
+                                 "--file-prefix",
+                                 fmt::format("weir{}", getpid())};
+  std::vector<char*> arguments;
+  arguments.reserve(words.size());
+  for (std::string& word : words) arguments.push_back(word.data());
+  rte_log_set_global_level(RTE_LOG_ERR);
+  const int result = rte_eal_init(static_cast<int>(arguments.size()), arguments.data());
+  const int error = rte_errno;
+  if (known) sched_setaffinity(0, sizeof(before), &before);
+  if (result >= 0) return Status::Ok();
+  return Status(StatusCode::kUnavailable, fmt::format("DPDK does not start: {}", rte_strerror(error)));
+}
+
+}  // namespace
+
+Status StartEal(std::uint32_t memory_mb) {
+  static const Status status = Start(memory_mb);
+  return status;
+}
+
+Result<std::uint16_t> PlugIn(const std::string& device) {
+  const std::string name = NameOf(device);
+  const std::string arguments = name.size() < device.size() ? device.substr(name.size() + 1) : "";
+  const int result = rte_vdev_init(name.c_str(), arguments.c_str());
+  if (result != 0) {
+    const StatusCode code = result == -EPERM || result == -EACCES ? StatusCode::kPermissionDenied
+                            : result == -EEXIST                   ? StatusCode::kAlreadyExists
+                            : result == -EINVAL                   ? StatusCode::kInvalidArgument
+                                                                  : StatusCode::kUnavailable;
+    return Error(code, fmt::format("device \"{}\": {}", device, rte_strerror(-result)));
+  }
+  std::uint16_t port = 0;
+  if (rte_eth_dev_get_port_by_name(name.c_str(), &port) == 0) return port;
+  rte_vdev_uninit(name.c_str());
+  return Error(StatusCode::kInvalidArgument, fmt::format("device \"{}\" is no network device", device));
+}
+
+void Unplug(const std::string& device) {
+  rte_vdev_uninit(NameOf(device).c_str());
+}
+
+}  // namespace weir::transport::dpdk
