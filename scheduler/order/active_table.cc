@@ -14,11 +14,13 @@ std::uint32_t ActiveTable::AddSlot() {
     weight.resize(slots);
     isolation.resize(slots);
     ended_squares.resize(slots);
+    pilot_squares.resize(slots);
     for (auto* column : {&arrival, &deadline, &width, &narrow_side, &wide_side, &bytes_left, &longest_flow, &bytes_sent,
                          &largest_seen, &pilots_left}) {
       column->resize(slots);
     }
-    for (auto* rows : {&load, &flows_left, &attained, &ended_bytes, &ended_flows}) {
+    for (auto* rows :
+         {&load, &flows_left, &attained, &ended_bytes, &ended_flows, &flows_at_arrival, &pilot_bytes, &pilot_flows}) {
       rows->resize(slots * links_);
     }
     spare_.push_back(static_cast<std::uint32_t>(slots - 1));
@@ -29,11 +31,13 @@ std::uint32_t ActiveTable::AddSlot() {
                        &largest_seen, &pilots_left}) {
     (*column)[slot] = 0;
   }
-  for (auto* rows : {&load, &flows_left, &attained, &ended_bytes, &ended_flows}) {
+  for (auto* rows :
+       {&load, &flows_left, &attained, &ended_bytes, &ended_flows, &flows_at_arrival, &pilot_bytes, &pilot_flows}) {
     std::ranges::fill(Row(rows, slot), 0);
   }
   weight[slot] = 1.0;
   ended_squares[slot] = 0;
+  pilot_squares[slot] = 0;
   live_.push_back(slot);
   return slot;
 }

@@ -32,10 +32,16 @@ class ActiveTable {
   std::span<const std::int64_t> Attained(std::uint32_t slot) const { return Row(attained, slot); }
   std::span<const std::int64_t> EndedBytes(std::uint32_t slot) const { return Row(ended_bytes, slot); }
   std::span<const std::int64_t> EndedFlows(std::uint32_t slot) const { return Row(ended_flows, slot); }
+  std::span<const std::int64_t> FlowsAtArrival(std::uint32_t slot) const { return Row(flows_at_arrival, slot); }
+  std::span<const std::int64_t> PilotBytes(std::uint32_t slot) const { return Row(pilot_bytes, slot); }
+  std::span<const std::int64_t> PilotFlows(std::uint32_t slot) const { return Row(pilot_flows, slot); }
   std::span<std::int64_t> FlowsLeft(std::uint32_t slot) { return Row(&flows_left, slot); }
   std::span<std::int64_t> Attained(std::uint32_t slot) { return Row(&attained, slot); }
   std::span<std::int64_t> EndedBytes(std::uint32_t slot) { return Row(&ended_bytes, slot); }
   std::span<std::int64_t> EndedFlows(std::uint32_t slot) { return Row(&ended_flows, slot); }
+  std::span<std::int64_t> FlowsAtArrival(std::uint32_t slot) { return Row(&flows_at_arrival, slot); }
+  std::span<std::int64_t> PilotBytes(std::uint32_t slot) { return Row(&pilot_bytes, slot); }
+  std::span<std::int64_t> PilotFlows(std::uint32_t slot) { return Row(&pilot_flows, slot); }
 
   // By link: time one byte takes. 1.0 everywhere when time is counted in byte times of equal ports.
   std::vector<double> time_per_byte;
@@ -58,11 +64,14 @@ class ActiveTable {
 
   // By slot: what can be observed without known sizes.
   std::vector<std::int64_t> bytes_sent;
-  std::vector<std::int64_t> largest_seen;  ///< Most bytes any one flow has sent so far.
+  std::vector<std::int64_t> largest_seen;  ///< Most bytes any one flow, or any pilot, has sent so far.
   std::vector<std::int64_t> pilots_left;   ///< Pilot flows that have not ended.
   std::vector<double> ended_squares;       ///< Sum of the squared bytes of the flows that ended.
+  std::vector<double> pilot_squares;       ///< The same of the pilots alone.
   // By slot and link: flows not ended; bytes sent; bytes and number of the flows that ended.
   std::vector<std::int64_t> flows_left, attained, ended_bytes, ended_flows;
+  // By slot and link: flows of the whole coflow; bytes and number of the pilots that ended.
+  std::vector<std::int64_t> flows_at_arrival, pilot_bytes, pilot_flows;
 
  private:
   std::span<std::int64_t> Row(std::vector<std::int64_t>* v, std::uint32_t slot) const {

@@ -44,7 +44,8 @@ class Order {
   virtual bool Admitted(std::uint32_t /*slot*/) const { return false; }
   /// True if NextChange() may say something: then the table must be kept up to date with every event.
   virtual bool changes_by_progress() const { return false; }
-  /// True if the order reads ActiveTable::largest_seen, which costs a simulator a look at every flow.
+  /// True if ActiveTable::largest_seen must be of all flows, which costs a simulator a look at every one. Otherwise it
+  /// may be of the pilots and of the flows that have ended.
   virtual bool reads_largest_flow() const { return false; }
   /// The queue each live slot is in, for rates that depend on it; 0 everywhere when the order has no queues.
   virtual void Queues(const ActiveTable& table, std::vector<std::uint32_t>* queue) const {
@@ -57,6 +58,13 @@ class Order {
   virtual bool PilotsFirst(const ActiveTable& /*table*/, std::uint32_t /*slot*/) const { return true; }
 };
 
+/// Which flows that ended `pilots` learns sizes from.
+enum class SampledFlows {
+  kByRate,  ///< As the rate demands: a policy is read (ParsePolicy) to one of the others.
+  kEnded,   ///< All: right where ports serve one flow at a time, so that any may be the first to end.
+  kPilots,  ///< The pilots alone: right where flows share links and end shortest first.
+};
+
 /// What an order can be asked to be; each order reads the fields that concern it.
 struct OrderOptions {
   std::string name = "sebf";
@@ -64,7 +72,8 @@ struct OrderOptions {
   std::int64_t first_limit = 10'485'760;  ///< Bytes; the first queue's limit, and of pilots that go before all.
   std::int64_t queues = 10;               ///< Number of queues (K).
   std::int64_t pilots_min = 20;           ///< At least so many pilot flows.
-  double pilot_share = 0.01;              ///< And this share of a coflow's flows.
+  double pilot_share = -1;                ///< And this share of a coflow's flows; < 0: as `sample` needs.
+  SampledFlows sample = SampledFlows::kByRate;
   double shrink = -1;      ///< How many flows' worth the coflow's mean weighs against a receiver's own; < 0: measured.
   double age_bound = 0;    ///< Coflows older than this x their isolation go first; 0: no such bound.
   bool admission = false;  ///< Of `edf`: deadlines are promised to admitted coflows only, and kept.

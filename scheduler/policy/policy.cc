@@ -10,8 +10,8 @@ namespace weir::scheduler {
 namespace {
 
 constexpr std::string_view kKeys =
-    "order, factor, first_limit, queues, pilots_min, pilot_share, shrink, age_bound, admission, rate, "
-    "backfill";
+    "order, factor, first_limit, queues, pilots_min, pilot_share, sample, shrink, age_bound, admission, "
+    "rate, backfill";
 
 /// A number in [low, high] given for `key`.
 Result<double> Number(std::string_view key, std::string_view text, double low, double high) {
@@ -53,12 +53,19 @@ Status SetOrderKey(std::string_view key, std::string_view text, OrderOptions* op
                           {"queues", &options->queues, 1, 1000},
                           {"pilots_min", &options->pilots_min, 1, 1e6}};
   const Real reals[] = {{"factor", &options->factor, 1.01, 1e6},
-                        {"pilot_share", &options->pilot_share, 0, 1},
+                        {"pilot_share", &options->pilot_share, -1, 1},
                         {"shrink", &options->shrink, -1, 1e9},
                         {"age_bound", &options->age_bound, 0, 1e9}};
   if (key == "order") {
     options->name = text;
     return Status::Ok();
+  }
+  if (key == "sample") {
+    options->sample = text == "pilots" ? SampledFlows::kPilots : SampledFlows::kEnded;
+    return text == "pilots" || text == "ended"
+               ? Status::Ok()
+               : Status(StatusCode::kInvalidArgument,
+                        fmt::format("policy key sample: found \"{}\", allowed: pilots, ended", text));
   }
   if (key == "admission") {
     options->admission = text == "on";
@@ -107,6 +114,9 @@ Result<PolicyOptions> ParsePolicy(std::string_view text) {
   }
   if (!any) {
     return Error(StatusCode::kInvalidArgument, "the policy is empty; \"weir-sim policies\" lists the names");
+  }
+  if (options.order.sample == SampledFlows::kByRate) {
+    options.order.sample = options.rate.name == kMatching ? SampledFlows::kEnded : SampledFlows::kPilots;
   }
   if (const auto order = MakeOrder(options.order); !order) {
     return tl::unexpected(order.error());

@@ -40,6 +40,7 @@ void Admission::FillRow(const traces::TraceCoflow& coflow, std::int64_t now, std
       add(link);
     }
   }
+  std::ranges::copy(flows_left, table->FlowsAtArrival(slot).begin());
   double isolation = 0;
   for (std::size_t link = 0; link < load.size(); ++link) {
     if (load[link] > 0) {

@@ -125,8 +125,9 @@ class FluidSim {
           const std::size_t before = ended_.size();
           group->Settle(now_);
           group->TakeEnded(slot, &ended_);
-          table_.pilots_left[slot] -=
-              group == rows_[slot].pilots.get() ? static_cast<std::int64_t>(ended_.size() - before) : 0;
+          if (group == rows_[slot].pilots.get()) {
+            BookPilots(std::span(ended_).subspan(before));
+          }
         }
       }
     }
@@ -149,6 +150,17 @@ class FluidSim {
       report_due_ = std::min(report_due_, (now_ + interval - 1) / interval * interval);
     }
     return !finished_.empty();
+  }
+
+  void BookPilots(std::span<const EndedFlow> pilots) {
+    for (const EndedFlow& flow : pilots) {
+      --table_.pilots_left[flow.group];
+      table_.pilot_squares[flow.group] += static_cast<double>(flow.bytes) * static_cast<double>(flow.bytes);
+      for (const std::uint32_t link : {flow.source, fabric_.ports() + flow.destination}) {
+        table_.PilotBytes(flow.group)[link] += flow.bytes;
+        ++table_.PilotFlows(flow.group)[link];
+      }
+    }
   }
 
   void BookEnd(const EndedFlow& flow) {
@@ -255,8 +267,9 @@ class FluidSim {
       for (const FlowGroup* group : {row.main.get(), row.pilots.get()}) {
         WriteRow(slot, *group);
       }
-      if (order_.reads_largest_flow()) {
-        const double largest = std::max(row.main->LargestSent(), row.pilots->LargestSent());
+      if (order_.reads_largest_flow() || table_.pilots_left[slot] > 0) {
+        const double largest =
+            std::max(order_.reads_largest_flow() ? row.main->LargestSent() : 0, row.pilots->LargestSent());
         table_.largest_seen[slot] = std::max(row.largest_ended, static_cast<std::int64_t>(largest));
       }
     }

@@ -127,7 +127,7 @@ class MatchingSim {
       }
       table_.ended_squares[slot] += static_cast<double>(flow.bytes) * static_cast<double>(flow.bytes);
       if (flow.group == pilot_group_[slot]) {
-        --table_.pilots_left[slot];
+        BookPilot(slot, flow);
       }
       if (--flows_left_[slot] == 0) {
         finished_.push_back(slot);
@@ -138,6 +138,15 @@ class MatchingSim {
     }
     matcher_.ForgetEnded();
     return !finished_.empty();
+  }
+
+  void BookPilot(std::uint32_t slot, const EndedFlow& flow) {
+    --table_.pilots_left[slot];
+    table_.pilot_squares[slot] += static_cast<double>(flow.bytes) * static_cast<double>(flow.bytes);
+    for (const std::uint32_t link : {flow.source, ports_ + flow.destination}) {
+      table_.PilotBytes(slot)[link] += flow.bytes;
+      ++table_.PilotFlows(slot)[link];
+    }
   }
 
   void EndCoflow(std::uint32_t slot) {

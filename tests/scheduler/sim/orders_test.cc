@@ -121,6 +121,82 @@ TEST(Pilots, ReceiversAreToldApartOnlyWhereTheirFlowsAreAlike) {
   EXPECT_EQ(order, (std::vector<std::uint32_t>{reference, apart, alike}));
 }
 
+/// Books a pilot that has ended, of a coflow with one sender for each receiver.
+void EndPilot(std::uint32_t slot, std::size_t receiver, std::int64_t bytes, ActiveTable* table) {
+  const std::size_t down = table->ports() + receiver;
+  for (auto row : {table->EndedBytes(slot), table->PilotBytes(slot), table->Attained(slot)}) {
+    row[down] += bytes;
+  }
+  for (auto row : {table->EndedFlows(slot), table->PilotFlows(slot), table->FlowsAtArrival(slot)}) {
+    ++row[down];
+  }
+  table->ended_squares[slot] += static_cast<double>(bytes) * static_cast<double>(bytes);
+  table->pilot_squares[slot] += static_cast<double>(bytes) * static_cast<double>(bytes);
+}
+
+TEST(Pilots, WhereFlowsShareShortOnesThatEndDoNotMakeTheRestShort) {
+  ActiveTable table(2);
+  // Two pilots of 1000 bytes ended, then eight flows of 10; ten more flows have sent 10 and go on.
+  const std::uint32_t slow = table.AddSlot();
+  table.id[slow] = slow;
+  EndPilot(slow, 0, 1000, &table);
+  EndPilot(slow, 0, 1000, &table);
+  for (int i = 0; i < 8; ++i) {
+    table.EndedBytes(slow)[1] += 10;
+    ++table.EndedFlows(slow)[1];
+    table.ended_squares[slow] += 100;
+  }
+  table.FlowsLeft(slow)[1] = 10;
+  table.FlowsAtArrival(slow)[1] += 18;
+  table.Attained(slow)[1] += 180;
+  // One pilot of 5000 bytes ended, one flow is left: 5000 bytes. The other has 17,820 by its pilots, and by all that
+  // ended, whose mean is 208, 1980.
+  const std::uint32_t short_one = table.AddSlot();
+  table.id[short_one] = short_one;
+  EndPilot(short_one, 0, 5000, &table);
+  table.FlowsLeft(short_one)[1] = 1;
+  ++table.FlowsAtArrival(short_one)[1];
+  std::vector<std::uint32_t> order;
+  (*MakeOrder(ParsePolicy("pilots rate=maxmin")->order))->Sort(table, 0, &order);
+  EXPECT_EQ(order, (std::vector<std::uint32_t>{short_one, slow}));
+  (*MakeOrder(ParsePolicy("pilots rate=maxmin sample=ended")->order))->Sort(table, 0, &order);
+  EXPECT_EQ(order, (std::vector<std::uint32_t>{slow, short_one}));
+}
+
+TEST(Pilots, OneThatRunsLongWeighsBeforeItEnds) {
+  ActiveTable table(2);
+  // Nine pilots of 10 bytes ended, the tenth has sent 10,000: the mean is taken to be 1009.
+  const std::uint32_t spread = table.AddSlot();
+  table.id[spread] = spread;
+  for (int i = 0; i < 9; ++i) {
+    EndPilot(spread, 0, 10, &table);
+  }
+  table.pilots_left[spread] = 1;
+  table.largest_seen[spread] = 10'000;
+  table.FlowsLeft(spread)[1] = 1;
+  ++table.FlowsAtArrival(spread)[1];
+  table.Attained(spread)[1] += 10'000;
+  const std::uint32_t even = table.AddSlot();
+  table.id[even] = even;
+  EndPilot(even, 0, 1000, &table);
+  table.FlowsLeft(even)[1] = 1;
+  ++table.FlowsAtArrival(even)[1];
+  std::vector<std::uint32_t> order;
+  (*MakeOrder(ParsePolicy("pilots rate=maxmin shrink=1e9")->order))->Sort(table, 0, &order);
+  EXPECT_EQ(order, (std::vector<std::uint32_t>{spread, even}));  // ten of 1009 less 10,090, and 1000
+  table.largest_seen[spread] = 20'000;
+  (*MakeOrder(ParsePolicy("pilots rate=maxmin shrink=1e9")->order))->Sort(table, 0, &order);
+  EXPECT_EQ(order, (std::vector<std::uint32_t>{even, spread}));
+}
+
+TEST(Pilots, ThatAreLearntFromAloneAreMore) {
+  EXPECT_EQ((*MakeOrder(ParsePolicy("pilots")->order))->PilotCount(10'000), 100);
+  EXPECT_EQ((*MakeOrder(ParsePolicy("pilots rate=maxmin")->order))->PilotCount(10'000), 300);
+  EXPECT_EQ((*MakeOrder(ParsePolicy("pilots sample=pilots")->order))->PilotCount(10'000), 300);
+  EXPECT_EQ((*MakeOrder(ParsePolicy("philae rate=maxmin")->order))->PilotCount(10'000), 100);
+  EXPECT_EQ((*MakeOrder(ParsePolicy("pilots rate=maxmin pilot_share=0.5")->order))->PilotCount(10'000), 5000);
+}
+
 TEST(Pilots, GoBeforeAllOnlyUntilOneIsKnownToBeLong) {
   ActiveTable table(4);
   const std::uint32_t slot = table.AddSlot();
@@ -152,6 +228,9 @@ TEST(Policy, KeysAreReadAndWrongOnesAreNamed) {
   EXPECT_NE(ParsePolicy("rate=slow").error().message().find("allowed: matching, maxmin"), std::string::npos);
   EXPECT_NE(ParsePolicy("edf admission=on rate=maxmin").error().message().find("only with rate=matching"),
             std::string::npos);
+  EXPECT_NE(
+      ParsePolicy("sample=all").error().message().find("policy key sample: found \"all\", allowed: pilots, ended"),
+      std::string::npos);
   EXPECT_NE(ParsePolicy("backfill=maybe").error().message().find("allowed: on, off"), std::string::npos);
 }
 
