@@ -93,6 +93,19 @@ function(weir_program name)
   target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPENDS} weir_command_line)
 endfunction()
 
+# weir_targets_below(FOLDER RESULT EXCEPT FOLDER): all targets of a folder and those below it but one.
+function(weir_targets_below folder result except exception)
+  get_property(targets DIRECTORY "${folder}" PROPERTY BUILDSYSTEM_TARGETS)
+  get_property(folders DIRECTORY "${folder}" PROPERTY SUBDIRECTORIES)
+  foreach(each IN LISTS folders)
+    if(NOT each STREQUAL exception)
+      weir_targets_below("${each}" below EXCEPT "${exception}")
+      list(APPEND targets ${below})
+    endif()
+  endforeach()
+  set(${result} ${targets} PARENT_SCOPE)
+endfunction()
+
 # weir_test(NAME SOURCES a_test.cc ... [DEPENDS target ...] [LABELS fast]): one GoogleTest program, one ctest entry a test case.
 function(weir_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
