@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """The DPDK backend between two processes in two network namespaces, over a real device of DPDK and without hugepages.
 
---case memif, af_packet or killed; --build DIRECTORY. Messages of random size both ways at once, each byte
+--case memif, af_packet, af_xdp or killed; --build DIRECTORY. Messages of random size both ways at once, each byte
 compared, while directives change a hundred times a second. Timings are printed, not asserted; what hangs is.
 """
 import contextlib
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import e2e
 from fabric import netns
 
 PATIENCE_S = 60
+AF_XDP = 44  # Python 3.11 does not name it.
 GIGABYTES = 0.2
 
 
@@ -87,6 +89,12 @@ def end_of(client):
 
 
 def soak(build, driver):
+    if driver == "af_xdp":
+        try:
+            socket.socket(AF_XDP, socket.SOCK_RAW, 0).close()
+        except OSError as error:
+            print(f"skipped: this kernel has no sockets of AF_XDP: {error}")
+            sys.exit(e2e.SKIPPED)
     with Hosts(build, driver) as hosts:
         server, client = hosts.begin("soak", f"--gb={GIGABYTES}")
         code, text = end_of(client)

@@ -101,7 +101,20 @@ Finding RawSockets() {
     return {Weight::kGood, "raw sockets", "allowed: net_af_packet can be used", ""};
   }
   return {Weight::kAdvice, "raw sockets", std::strerror(errno),
-          "net_af_packet needs CAP_NET_RAW, net_af_xdp CAP_NET_ADMIN and CAP_BPF too; net_memif needs neither"};
+          "net_af_packet needs CAP_NET_RAW; net_memif needs no privilege"};
+}
+
+Finding XdpSockets() {
+  const int socket_fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
+  if (socket_fd >= 0) {
+    close(socket_fd);
+    return {Weight::kGood, "sockets of AF_XDP", "allowed: net_af_xdp can be used", ""};
+  }
+  return {
+      Weight::kAdvice, "sockets of AF_XDP", std::strerror(errno),
+      errno == EAFNOSUPPORT
+          ? "this kernel is built without CONFIG_XDP_SOCKETS; use net_af_packet"
+          : "net_af_xdp needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF; net_af_packet is slower and needs CAP_NET_RAW"};
 }
 
 std::vector<Finding> Examine(const BackendSettings&) {
@@ -113,6 +126,7 @@ std::vector<Finding> Examine(const BackendSettings&) {
   }
   findings.push_back({Weight::kGood, "libweir-ethdev.so", "loaded", ""});
   findings.push_back(RawSockets());
+  findings.push_back(XdpSockets());
   return findings;
 }
 

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "transport/dpdk/ethdev/eal.h"
+#include "transport/dpdk/ethdev/pool.h"
 
 namespace weir::transport::dpdk {
 namespace {
@@ -116,7 +117,8 @@ Status RtePort::StartQueues(std::uint32_t descriptors) {
   // Both queues full, two bursts in our hands, and what drivers keep beside: af_xdp has two more queues, and takes back
   // what it sent only when it sends again, so a pool that runs dry would stay so.
   const unsigned count = receive + send + 4u * kBurst + kDriverKeeps;
-  pool_ = rte_pktmbuf_pool_create(fmt::format("weir{}", port_).c_str(), count, 128, 0, room, SOCKET_ID_ANY);
+  const PoolLayout layout = driver_ == "net_af_xdp" ? PoolLayout::kPaged : PoolLayout::kPacked;
+  pool_ = MakePool(fmt::format("weir{}", port_), count, room, layout);
   if (pool_ == nullptr) return Problem(device_, "memory for packets; raise memory_mb", -rte_errno);
   int error = rte_eth_rx_queue_setup(port_, 0, receive, 0, nullptr, pool_);
   if (error == 0) error = rte_eth_tx_queue_setup(port_, 0, send, 0, nullptr);
