@@ -118,6 +118,17 @@ function(weir_test name)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120)
 endfunction()
 
+# weir_vm_test(NAME SOURCES a_test.cc ... [DEPENDS target ...]): one GoogleTest program that needs what this host lacks, run
+# as one test within a virtual machine (tests/vm).
+function(weir_vm_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPENDS} GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  add_test(NAME vm.${name} COMMAND "${CMAKE_SOURCE_DIR}/tests/vm/vm" $<TARGET_FILE:${name}>)
+  set_tests_properties(vm.${name} PROPERTIES LABELS slow TIMEOUT 400)
+endfunction()
+
 # weir_fuzz(NAME SOURCES a_fuzz.cc DEPENDS target ...): a libFuzzer target when WEIR_FUZZ is on; otherwise a program that
 # replays the files of tests/fuzz/corpus/<NAME> through the same entry point and is run as a test.
 function(weir_fuzz name)

@@ -7,7 +7,7 @@ weir_packages_build=(
   cmake g++ make ninja-build pkg-config python3 ccache
   libboost1.81-dev protobuf-compiler libprotobuf-dev libgflags-dev libfmt-dev libspdlog-dev
   libtomlplusplus-dev libexpected-dev libsimdjson-dev libgtest-dev libgmock-dev libbenchmark-dev
-  coinor-libclp-dev libdpdk-dev
+  coinor-libclp-dev libdpdk-dev libibverbs-dev
 )
 # For the presets tidy and fuzz.
 weir_packages_clang=(clang-19 clang-tidy-19 libclang-rt-19-dev)
@@ -16,6 +16,7 @@ weir_packages_experiment=(python3 python3-torch python3-numpy iproute2 ethtool p
 # Programs that must run unchanged under the preload library, and the checks.
 weir_packages_test=(
   clang-format-14 git openmpi-bin libopenmpi-dev python3-zmq python3-grpcio curl iperf3 util-linux
+  qemu-system-x86 busybox-static kmod ibverbs-providers perftest
 )
 
 # missing_packages PACKAGE...: prints those that are not installed.

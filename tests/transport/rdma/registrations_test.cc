@@ -1,0 +1,126 @@
+#include "transport/rdma/registrations.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <set>
+#include <vector>
+
+namespace weir::transport::rdma {
+namespace {
+
+/// A device that remembers what is registered with it.
+struct FakeDevice {
+  std::set<ibv_mr*> registered;
+  int refuse_with = 0;
+  bool knows_dma_buf = true;
+  int last_access = 0;
+  std::size_t last_size = 0;
+};
+FakeDevice* device = nullptr;
+
+ibv_mr* Made(std::size_t size, int access) {
+  if (device->refuse_with != 0) {
+    errno = device->refuse_with;
+    return nullptr;
+  }
+  device->last_size = size;
+  device->last_access = access;
+  return *device->registered.insert(new ibv_mr{}).first;
+}
+
+Verbs FakeVerbs() {
+  Verbs verbs;
+  verbs.reg_mr = [](ibv_pd*, void*, std::size_t size, int access) { return Made(size, access); };
+  verbs.reg_dmabuf_mr = [](ibv_pd*, std::uint64_t, std::size_t size, std::uint64_t, int fd, int access) -> ibv_mr* {
+    if (!device->knows_dma_buf || fd < 0) {
+      errno = device->knows_dma_buf ? EBADF : EOPNOTSUPP;
+      return nullptr;
+    }
+    return Made(size, access);
+  };
+  verbs.dereg_mr = [](ibv_mr* memory) {
+    EXPECT_EQ(device->registered.erase(memory), 1u) << "given back twice";
+    delete memory;
+    return 0;
+  };
+  return verbs;
+}
+
+class RegistrationsTest : public testing::Test {
+ protected:
+  RegistrationsTest() { device = &device_; }
+  ~RegistrationsTest() override {
+    EXPECT_TRUE(device_.registered.empty()) << "everything is given back in the end";
+    device = nullptr;
+  }
+  FakeDevice device_;
+  Verbs verbs_ = FakeVerbs();
+  std::vector<std::byte> memory_ = std::vector<std::byte>(10 * 4096);
+};
+
+using Use = Registrations::Use;
+
+TEST_F(RegistrationsTest, WholePagesAreRegisteredOnceForAllWhoHoldThem) {
+  Registrations registrations(&verbs_, nullptr, "fake:1");
+  auto* outer = registrations.Hold(memory_.data(), memory_.size(), Use::kReceive).value();
+  EXPECT_EQ(outer->begin % 4096, 0u);
+  EXPECT_EQ(outer->end % 4096, 0u);
+  EXPECT_LE(outer->begin, reinterpret_cast<std::uint64_t>(memory_.data()));
+  auto* inner = registrations.Hold(memory_.data() + 5000, 10, Use::kReceive).value();
+  EXPECT_EQ(outer, inner);
+  EXPECT_EQ(device_.registered.size(), 1u);
+  EXPECT_EQ(registrations.bytes(), outer->end - outer->begin);
+  registrations.Release(outer);
+  EXPECT_EQ(device_.registered.size(), 1u) << "the other still holds it";
+  registrations.Release(inner);
+  EXPECT_EQ(device_.registered.size(), 0u) << "nothing is kept that nobody holds";
+  EXPECT_EQ(registrations.ranges(), 0u);
+  EXPECT_EQ(registrations.bytes(), 0u);
+}
+
+TEST_F(RegistrationsTest, WhatIsSentIsNotForThePeerToWrite) {
+  Registrations registrations(&verbs_, nullptr, "fake:1");
+  auto* sent = registrations.Hold(memory_.data(), 10, Use::kSend).value();
+  EXPECT_EQ(device_.last_access, 0);
+  auto* received = registrations.Hold(memory_.data(), 10, Use::kReceive).value();
+  EXPECT_EQ(device_.last_access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  EXPECT_NE(sent, received);
+  registrations.Release(sent);
+  registrations.Release(received);
+}
+
+TEST_F(RegistrationsTest, AFullDeviceSaysWhatIsRegisteredAndWhatToDo) {
+  Registrations registrations(&verbs_, nullptr, "fake:1");
+  device_.refuse_with = ENOMEM;
+  const auto refused = registrations.Hold(memory_.data(), 10, Use::kSend);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.error().message().find("0 bytes are registered"), std::string::npos) << refused.error().message();
+  EXPECT_NE(refused.error().message().find("ulimit -l unlimited"), std::string::npos);
+  device_.refuse_with = EFAULT;
+  EXPECT_EQ(registrations.Hold(memory_.data(), 10, Use::kSend).error().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(RegistrationsTest, DmaBufIsTakenWhereTheDeviceTakesIt) {
+  Registrations registrations(&verbs_, nullptr, "fake:1");
+  EXPECT_TRUE(registrations.takes_dma_buf());
+  auto* held = registrations.HoldDmaBuf(7, 100, memory_.data(), 12345, Use::kReceive).value();
+  EXPECT_EQ(device_.last_size, 12345u);
+  auto* host = registrations.Hold(memory_.data(), 10, Use::kReceive).value();
+  EXPECT_NE(held, host) << "memory of a GPU is not memory of the host, whatever its address";
+  registrations.Release(held);
+  registrations.Release(host);
+}
+
+TEST_F(RegistrationsTest, DmaBufIsRefusedWhereDeviceOrLibraryCannot) {
+  device_.knows_dma_buf = false;
+  const Registrations old_device(&verbs_, nullptr, "fake:1");
+  EXPECT_FALSE(old_device.takes_dma_buf());
+  verbs_.reg_dmabuf_mr = nullptr;
+  Registrations old_library(&verbs_, nullptr, "fake:1");
+  EXPECT_EQ(old_library.HoldDmaBuf(7, 0, memory_.data(), 10, Use::kSend).error().code(), StatusCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace weir::transport::rdma
