@@ -14,7 +14,7 @@ namespace {
 
 using Weight = Finding::Weight;
 
-constexpr std::array<std::string_view, 1> kKeys{"unsent_kb"};
+constexpr std::array<std::string_view, 2> kKeys{"in_kernel_kb", "unsent_kb"};
 /// A channel has streams + 1 descriptors at each end, and a rank of a large job some hundreds of channels.
 constexpr rlim_t kDescriptorsMin = 4096;
 /// What 100 Gbit/s over 1 ms needs in flight.
@@ -31,6 +31,9 @@ Result<transport::TcpOptions> Options(const BackendSettings& settings) {
   const auto unsent_kb = NumberOption(settings, "unsent_kb", options.unsent_bytes / 1024, 0, 1 << 20);
   if (!unsent_kb) return tl::unexpected(unsent_kb.error());
   options.unsent_bytes = static_cast<std::uint32_t>(*unsent_kb * 1024);
+  const auto in_kernel_kb = NumberOption(settings, "in_kernel_kb", options.in_kernel_bytes / 1024, 16, 1 << 20);
+  if (!in_kernel_kb) return tl::unexpected(in_kernel_kb.error());
+  options.in_kernel_bytes = *in_kernel_kb * 1024;
   return options;
 }
 

@@ -18,6 +18,8 @@ namespace {
 using transport::Outcome;
 using transport::SteadyClock;
 
+constexpr Bytes kSendMemory = 64u << 20;  ///< Of all sends that are under way, unless one needs more.
+
 /// One directive for good.
 class Fixed final : public transport::DirectiveSource {
  public:
@@ -33,13 +35,19 @@ class Fixed final : public transport::DirectiveSource {
 class Pump {
  public:
   Pump(transport::Sender* sender, Bytes size, std::uint32_t in_flight)
-      : sender_(*sender), data_(size, std::byte{0x5a}), in_flight_(in_flight) {}
+      : sender_(*sender),
+        // One for each that is under way, as a program has them; what is sent again and again from one place is always
+        // in the cache.
+        buffers_(std::clamp<std::size_t>(kSendMemory / std::max<Bytes>(size, 1), 1, in_flight),
+                 std::vector<std::byte>(size, std::byte{0x5a})),
+        in_flight_(in_flight) {}
 
   /// Errors: why the channel failed.
   Status Advance(bool post) {
     bool idle = true;
     if (post && under_way_.size() < in_flight_) {
-      const transport::Part part{data_.data(), data_.size(), {}};
+      const std::vector<std::byte>& buffer = buffers_[posted_ % buffers_.size()];
+      const transport::Part part{buffer.data(), buffer.size(), {}};
       transport::Request* request = nullptr;
       const Outcome outcome = sender_.Isend(std::span(&part, 1), 0, &request);
       if (outcome == Outcome::kFailed) return sender_.failure();
@@ -66,7 +74,7 @@ class Pump {
 
  private:
   transport::Sender& sender_;
-  std::vector<std::byte> data_;
+  std::vector<std::vector<std::byte>> buffers_;
   std::size_t in_flight_;
   std::deque<transport::Request*> under_way_;
   std::uint64_t posted_ = 0;

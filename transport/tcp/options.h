@@ -24,8 +24,11 @@ struct TcpOptions {
   /// What a stream may hold in the kernel without having sent it (TCP_NOTSENT_LOWAT): less decides later who goes
   /// first, more costs fewer calls. 0: the system's.
   std::uint32_t unsent_bytes = 256 * 1024;
-  /// SO_SNDBUF and SO_RCVBUF; 0: the system's own tuning.
-  std::uint32_t socket_buffer_bytes = 0;
+  /// What a channel leaves in the kernel, unsent or unacknowledged, at most, but for what a long path needs: what is in
+  /// the cache when it is read costs half, see SendWindow.
+  Bytes in_kernel_bytes = 256 * 1024;
+  /// And at most what the path takes in this time and two round trips: so long until a directive bites.
+  Nanoseconds queue_time = 5 * kMillisecond;
   /// Traffic class byte of the packets (DSCP << 2), for the life of a channel; below 0: the system's.
   int traffic_class = -1;
   /// Sends or receives that may be under way on a channel.

@@ -12,12 +12,14 @@ TcpSender::TcpSender(Made made)
       ends_(std::move(made.ends)),
       slots_(made.slots),
       control_(std::move(made.control), options_.dead_after),
+      window_({options_.in_kernel_bytes, options_.queue_time}),
       lane_(made.lane),
       clock_(*made.clock) {
   for (Socket& socket : made.streams) {
     streams_.emplace_back();
     streams_.back().socket = std::move(socket);
   }
+  Share(clock_.Now());
   sends_.assign(options_.requests, Send(this));
   for (Send& send : sends_) free_.push_back(&send);
   queue_.resize(options_.requests);

@@ -10,6 +10,7 @@
 #include "transport/pacer/pacer.h"
 #include "transport/tcp/control_link.h"
 #include "transport/tcp/options.h"
+#include "transport/tcp/send_window.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/wire.h"
 #include "transport/transport.h"
@@ -17,8 +18,9 @@
 namespace weir::transport::tcp {
 
 /// The sending end of a channel. A message starts on the first stream, whole if it is small; the rest of a large one
-/// goes, chunk by chunk, to the first stream that has room, so that a second connection is used only when the first
-/// cannot take more.
+/// goes, chunk by chunk, to the first stream that has room. What a stream may hold in the kernel is its share of the
+/// channel's SendWindow. On a slow path only the first stream has one, unless the path loses segments: there each
+/// stream that is added brings throughput.
 ///
 /// Owned by whoever connected; one thread at a time. Setup in sender.cc, what runs for each message in
 /// sender_datapath.cc.
@@ -65,6 +67,8 @@ class TcpSender final : public Sender {
     Bytes offset = 0;             ///< Of the next byte, in the message.
     Bytes left = 0;               ///< Bytes of the chunk.
     std::size_t header_left = 0;  ///< Bytes of its header.
+    std::uint32_t repeated = 0;   ///< Segments that the kernel had sent again when it was last asked.
+    Bytes in_kernel = 0;          ///< Written and not acknowledged when the kernel was last asked, or written since.
     std::array<std::byte, kChunkBytes> header;
   };
 
@@ -83,6 +87,10 @@ class TcpSender final : public Sender {
   ssize_t Write(Stream* stream, Bytes payload) noexcept;
   void Account(Stream* stream, Bytes payload) noexcept;
   void CheckControl(Nanoseconds now) noexcept;
+  Bytes Room(Stream* stream, Bytes wanted) noexcept;
+  void Sample(Nanoseconds now) noexcept;
+  void LookAtPath(Nanoseconds now) noexcept;
+  void Share(Nanoseconds now) noexcept;
   Outcome TakeSlot(std::int32_t tag, Bytes total) noexcept;
   bool OnPosted(const Control& frame) noexcept;
   Send* Next() noexcept;  ///< The oldest message that is not wholly assigned.
@@ -94,6 +102,13 @@ class TcpSender final : public Sender {
   ControlLink control_;
   Nanoseconds control_at_ = 0;
   std::vector<Stream> streams_;
+  SendWindow window_;
+  std::size_t active_ = 1;  ///< Streams, from the first on, that share the window,
+  Bytes share_ = 0;         ///< and what each of them may hold.
+  Bytes written_ = 0;       ///< To all streams.
+  Nanoseconds lossy_until_ = 0;
+  Nanoseconds sample_at_ = 0;  ///< When to look at the window again,
+  Nanoseconds path_at_ = 0;    ///< and at the path.
   Lane* lane_;
   const Clock& clock_;
   HostMemory memory_;

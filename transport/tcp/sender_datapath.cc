@@ -6,12 +6,19 @@
 #include <cerrno>
 #include <cstring>
 
+#include "transport/tcp/kernel_queue.h"
 #include "transport/tcp/sender.h"
 
 namespace weir::transport::tcp {
 namespace {
 
 constexpr Nanoseconds kControlEvery = 100 * kMicrosecond;
+constexpr Nanoseconds kSampleEvery = 2 * kMillisecond;
+constexpr Nanoseconds kPathEvery = 10 * kMillisecond;
+/// So long after a loss, all streams are used.
+constexpr Nanoseconds kLossyFor = kSecond;
+/// A stream shares the window with others only if so much is left for each.
+constexpr Bytes kShareMin = 128 * 1024;
 
 }  // namespace
 
@@ -63,13 +70,17 @@ void TcpSender::Progress() noexcept {
   const Nanoseconds now = clock_.Now();
   if (now >= control_at_) CheckControl(now);
   if (!failure_.ok()) return;
+  if (now >= sample_at_) Sample(now);
   for (Stream& stream : streams_) {
     const Pumped pumped = Pump(&stream);
+    if (pumped == Pumped::kPaced) window_.OnPause();
     if (pumped == Pumped::kFailed || pumped == Pumped::kPaced) return;
     // Others are of use only for chunks that they hold already, or that the streams before them cannot take.
     if (busy_streams_ == 0 && (queue_size_ == 0 || pumped == Pumped::kIdle)) break;
   }
-  if (lane_ != nullptr && queue_size_ == 0 && busy_streams_ == 0) lane_->Drained(now);
+  if (queue_size_ > 0 || busy_streams_ > 0) return;
+  window_.OnPause();
+  if (lane_ != nullptr) lane_->Drained(now);
 }
 
 TcpSender::Pumped TcpSender::Pump(Stream* stream) noexcept {
@@ -80,10 +91,16 @@ TcpSender::Pumped TcpSender::Pump(Stream* stream) noexcept {
       payload = lane_->Admit(payload, clock_.Now());
       if (payload == 0) return Pumped::kPaced;
     }
+    const Bytes room = Room(stream, payload);
+    if (lane_ != nullptr && room < payload) lane_->Return(payload - room);
+    payload = std::min(payload, room);
+    if (payload == 0 && stream->left > 0) return Pumped::kFull;
     const ssize_t wrote = Write(stream, payload);
     const Bytes written = wrote < 0 ? 0 : static_cast<Bytes>(wrote);
     const Bytes of_header = std::min<Bytes>(written, stream->header_left);
     stream->header_left -= of_header;
+    stream->in_kernel += written;
+    written_ += written;
     if (lane_ != nullptr) lane_->Return(payload - (written - of_header));
     Account(stream, written - of_header);
     if (wrote < 0) {
@@ -99,8 +116,8 @@ TcpSender::Pumped TcpSender::Pump(Stream* stream) noexcept {
 bool TcpSender::Assign(Stream* stream) noexcept {
   Send* send = Next();
   if (send == nullptr) return false;
-  const bool first = stream == streams_.data();
-  if (!send->started && !first) return false;
+  const auto number = static_cast<std::size_t>(stream - streams_.data());
+  if (number >= active_ || (!send->started && number > 0)) return false;
   const Bytes rest = send->total - send->assigned;
   const Bytes length = std::min(rest, options_.stripe_bytes);
   stream->send = send;
@@ -118,6 +135,45 @@ bool TcpSender::Assign(Stream* stream) noexcept {
     queue_size_--;
   }
   return true;
+}
+
+/// How many of `wanted` bytes of payload the stream may take now: all, a good part of its share, or 0.
+Bytes TcpSender::Room(Stream* stream, Bytes wanted) noexcept {
+  // What fits into one chunk cannot use the other streams, so nothing is kept free for them.
+  const Bytes most = stream->send->total > options_.stripe_bytes ? share_ : window_.limit();
+  const Bytes worth = std::min(wanted, most / 4);
+  if (stream->in_kernel + worth > most) stream->in_kernel = Unacknowledged(stream->socket);
+  if (stream->in_kernel + worth > most) return 0;
+  return std::min(wanted, most - stream->in_kernel);
+}
+
+void TcpSender::Sample(Nanoseconds now) noexcept {
+  sample_at_ = now + kSampleEvery;
+  Bytes in_kernel = 0;
+  for (Stream& stream : streams_) {
+    if (stream.in_kernel > 0) stream.in_kernel = Unacknowledged(stream.socket);
+    in_kernel += stream.in_kernel;
+  }
+  window_.OnAcknowledged(now, written_ - in_kernel);
+  if (now >= path_at_) LookAtPath(now);
+  Share(now);
+}
+
+void TcpSender::LookAtPath(Nanoseconds now) noexcept {
+  path_at_ = now + kPathEvery;
+  for (Stream& stream : streams_) {
+    const Path path = AskPath(stream.socket);
+    if (path.repeated != stream.repeated) lossy_until_ = now + kLossyFor;
+    stream.repeated = path.repeated;
+    if (&stream == streams_.data() && path.segment > 0) window_.OnPath(path.round_trip, path.segment);
+  }
+}
+
+void TcpSender::Share(Nanoseconds now) noexcept {
+  const Bytes least = std::max(kShareMin, window_.least());
+  active_ = std::clamp<std::size_t>(window_.limit() / least, 1, streams_.size());
+  if (now < lossy_until_) active_ = streams_.size();
+  share_ = std::max(window_.limit() / active_, window_.least());
 }
 
 ssize_t TcpSender::Write(Stream* stream, Bytes payload) noexcept {

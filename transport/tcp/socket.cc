@@ -141,11 +141,6 @@ void Tune(const Socket& socket, StreamKind kind, const TcpOptions& options) {
     if (options.unsent_bytes > 0) {
       Set(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(std::min(options.unsent_bytes, 1u << 30)));
     }
-    if (options.socket_buffer_bytes > 0) {
-      const int size = static_cast<int>(std::min(options.socket_buffer_bytes, 1u << 30));
-      Set(socket, SOL_SOCKET, SO_SNDBUF, size);
-      Set(socket, SOL_SOCKET, SO_RCVBUF, size);
-    }
   }
   if (options.traffic_class >= 0) {
     Set(socket, IPPROTO_IP, IP_TOS, options.traffic_class);

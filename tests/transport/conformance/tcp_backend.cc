@@ -33,13 +33,13 @@ TcpOptions Family(const char* family) {
   return options;
 }
 
-/// Everything that can be cut is cut: chunks of 4 KiB over many connections with small buffers.
+/// Everything that can be cut is cut: chunks of 4 KiB over many connections, all of which have a share of the window.
 TcpOptions Shredded() {
   TcpOptions options;
   options.streams = 8;
   options.stripe_bytes = 4096;
   options.unsent_bytes = 4096;
-  options.socket_buffer_bytes = 256 * 1024;
+  options.in_kernel_bytes = 4 * 1024 * 1024;
   return options;
 }
 
