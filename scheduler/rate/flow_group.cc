@@ -73,7 +73,7 @@ void FlowGroup::IndexFlows() {
   for (auto* column : {&load_, &open_load_, &use_}) {
     column->assign(n, 0);
   }
-  for (auto* column : {&count_, &growing_, &flows_begin_, &flows_len_}) {
+  for (auto* column : {&count_, &growing_, &stopping_, &flows_begin_, &flows_len_}) {
     column->assign(n, 0);
   }
   for (auto* column : {&level_, &old_level_, &service_}) {
@@ -81,7 +81,6 @@ void FlowGroup::IndexFlows() {
   }
   least_.assign(n + 1, kInfinity);
   stale_.assign(n + 1, 0);
-  settled_level_.assign(n + 1, 0);
   head_.assign(n + 1, kNobody);
   owned_.assign(n + 1, 0);
   for (const std::uint32_t local : path_) {
@@ -92,6 +91,7 @@ void FlowGroup::IndexFlows() {
     flows_begin_[local] = begin;
     begin += count_[local];
   }
+  IndexPairs();
   flows_of_link_.resize(path_.size());
   x_.resize(flow_.size());
   owner_.resize(flow_.size());
@@ -106,6 +106,27 @@ void FlowGroup::IndexFlows() {
     Link(f, static_cast<std::uint32_t>(n));
   }
   open_load_ = load_;
+}
+
+void FlowGroup::IndexPairs() {
+  const std::size_t ups = uplinks_;
+  const std::size_t downs = downlinks_end_ - uplinks_;
+  for (BitRows* rows : {&all_, &owned_by_up_}) {
+    rows->Reset(ups, downs);
+  }
+  for (BitRows* rows : {&live_of_down_, &owned_by_down_}) {
+    rows->Reset(downs, ups);
+  }
+  stopped_.Reset(has_inner_links() ? ups : 0, downs);
+  stopped_of_down_.Reset(has_inner_links() ? downs : 0, ups);
+  first_flow_.assign(ups, 0);
+  for (auto f = static_cast<std::uint32_t>(flow_.size()); f-- > 0;) {
+    const auto path = PathOf(f);
+    all_.Set(path.front(), path.back() - ups);
+    live_of_down_.Set(path.back() - ups, path.front());
+    first_flow_[path.front()] = f;
+  }
+  live_pairs_ = all_;
 }
 
 double FlowGroup::Left(std::size_t f) const {
@@ -134,10 +155,26 @@ void FlowGroup::Link(std::size_t f, std::uint32_t o) {
   head_[o] = static_cast<std::uint32_t>(f);
   ++owned_[o];
   least_[o] = std::min(least_[o], x_[f]);
+  NoteOwner(f, o, true);
+}
+
+void FlowGroup::NoteOwner(std::size_t f, std::uint32_t o, bool owned) {
+  if (o >= downlinks_end_) {
+    return;
+  }
+  const auto path = PathOf(f);
+  const std::size_t up = path.front();
+  const std::size_t down = path.back() - uplinks_;
+  if (o < uplinks_) {
+    owned ? owned_by_up_.Set(up, down) : owned_by_up_.Clear(up, down);
+  } else {
+    owned ? owned_by_down_.Set(down, up) : owned_by_down_.Clear(down, up);
+  }
 }
 
 void FlowGroup::Unlink(std::size_t f) {
   const std::uint32_t o = owner_[f];
+  NoteOwner(f, o, false);
   if (prev_[f] == kNobody) {
     head_[o] = next_[f];
   } else {
@@ -276,6 +313,8 @@ void FlowGroup::End(std::size_t f) {
     load_[local] = count_[local] == 0 ? 0 : std::max(0.0, load_[local] - left);
     use_[local] = count_[local] == 0 ? 0 : std::max(0.0, use_[local] - rate);
   }
+  live_pairs_.Clear(PathOf(f).front(), PathOf(f).back() - uplinks_);
+  live_of_down_.Clear(PathOf(f).back() - uplinks_, PathOf(f).front());
   Unlink(f);
   end_stale_ = true;
   owner_[f] = kEnded;

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "scheduler/rate/bit_rows.h"
 #include "scheduler/rate/fabric.h"
 #include "scheduler/rate/matcher.h"
 
@@ -11,10 +12,9 @@ namespace weir::scheduler {
 
 /// What progressive filling knows of every link of the fabric, by link.
 struct FillingLinks {
-  std::vector<double> room;           ///< Not given away yet.
-  std::vector<double> weight;         ///< Of the flows that still grow.
-  std::vector<std::uint32_t> flows;   ///< How many those are.
-  std::vector<unsigned char> filled;  ///< Became full in this round.
+  std::vector<double> room;          ///< Not given away yet.
+  std::vector<double> weight;        ///< Of the flows that still grow.
+  std::vector<std::uint32_t> flows;  ///< How many those are.
 };
 
 /// The flows of one coflow (or of a part that is served by itself), their bytes and their rates on a Fabric. Every flow
@@ -66,13 +66,16 @@ class FlowGroup {
   /// Forgets all rates and sets the proportional part: every live flow gets Left() x `per_tick`.
   void SetProportional(double per_tick);
   double proportional() const { return proportional_; }
-  /// Drops all levels and lets every live flow grow; FreezeFull() then stops them.
+  /// Drops all levels and lets every live flow grow; Freeze() then stops them.
   void BeginFilling();
   std::size_t growing() const { return growing_total_; }
   std::uint32_t Growing(std::size_t local) const { return growing_[local]; }
-  /// Sets the rate of every growing flow that crosses a link that is `filled`: `rate` above its proportional part.
-  /// `weight` is what each flow counts in links->weight. Takes what is given from links->room.
-  void FreezeFull(double rate, double weight, FillingLinks* links);
+  /// The local links with growing flows.
+  std::span<const std::uint32_t> growing_links() const { return growing_links_; }
+  /// Sets the rate of every growing flow that crosses one of the local links `full`, all of growing_links(): `rate`
+  /// above its proportional part. `weight` is what each flow counts in links->weight. Takes what is given from
+  /// links->room.
+  void Freeze(std::span<const std::uint32_t> full, double rate, double weight, FillingLinks* links);
   /// Returns how many flows have another rate than before BeginFilling().
   std::size_t EndFilling();
   /// Gives flow f, which has no level yet, `rate` by making `local`, a link of its path that no other flow owns, its
@@ -101,6 +104,7 @@ class FlowGroup {
 
   void IndexLinks(const Fabric& fabric, std::vector<std::uint32_t>* scratch);
   void IndexFlows();
+  void IndexPairs();
   double OwnerLeft(std::size_t o) const { return scale_ * (least_[o] - service_[o]); }
   bool Done(double left, double rate, double x) const { return left <= kTickSlack * rate + kByteSlack * scale_ * x; }
   void Rescan(std::size_t o);
@@ -109,8 +113,14 @@ class FlowGroup {
   void Unlink(std::size_t f);
   void Move(std::size_t f, std::uint32_t o);
   void End(std::size_t f);
-  void StopFlowsOfHits();
-  void KeepFlowsOfOthers();
+  void NoteOwner(std::size_t f, std::uint32_t o, bool owned);
+  void StopFlowsOfPort(std::uint32_t local, bool count);
+  void StopFlowsOfInner(std::uint32_t local);
+  void CountStopped(std::uint32_t up, std::uint32_t down);
+  std::uint32_t StillGrowing(std::uint32_t local) const;
+  bool has_inner_links() const { return downlinks_end_ < links_.size(); }
+  /// The flow from the `up`-th uplink to the `down`-th downlink of the group.
+  std::uint32_t FlowOf(std::uint32_t up, std::uint32_t down) const { return first_flow_[up] + all_.Rank(up, down); }
 
   std::vector<MatchFlow> flow_;
   std::vector<std::uint32_t> path_begin_, path_;  // local links, by flow
@@ -135,12 +145,22 @@ class FlowGroup {
 
   // By owner: local links, and one more that stands for none.
   std::vector<double> level_, old_level_, service_, least_;
-  std::vector<unsigned char> stale_, settled_level_;  // least_ is not known; the level is final in this filling
+  std::vector<unsigned char> stale_;  // least_ is not known
   std::vector<std::uint32_t> head_, owned_;
 
+  // Flows as bits, [uplink][downlink], and [downlink][uplink] where the name says so, both counted within the group: 64
+  // of them are looked at at once.
+  BitRows all_, live_pairs_, live_of_down_;  // as opened; not ended
+  BitRows owned_by_up_, owned_by_down_;      // by the uplink [uplink][downlink], the downlink [downlink][uplink]
+  std::vector<std::uint32_t> first_flow_;    // by uplink
+
+  // Of a filling. A flow grows while both its ports are open and no inner link has stopped it.
   std::size_t growing_total_ = 0;
   std::size_t moved_ = 0;
-  std::vector<std::uint32_t> hits_, before_;   // links that are full in this round; growing_ before it
+  std::vector<std::uint64_t> open_up_, open_down_;
+  BitRows stopped_, stopped_of_down_;  // by inner links; empty without such
+  std::vector<std::uint32_t> growing_links_;
+  std::vector<std::uint32_t> stopping_;        // by local link, in one round
   std::vector<double> room_seen_, room_left_;  // by local link; room_seen_ is empty when not known
 };
 

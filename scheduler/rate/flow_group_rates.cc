@@ -19,99 +19,114 @@ void FlowGroup::BeginFilling() {
   growing_ = count_;
   growing_total_ = live_;
   std::fill(level_.begin(), level_.end(), 0);
-  std::fill(settled_level_.begin(), settled_level_.end(), 0);
-  for (std::size_t local = 0; local < links_.size(); ++local) {
+  open_up_.assign(live_of_down_.words(), ~std::uint64_t{0});
+  open_down_.assign(live_pairs_.words(), ~std::uint64_t{0});
+  stopped_.ClearAll();
+  stopped_of_down_.ClearAll();
+  growing_links_.clear();
+  for (std::uint32_t local = 0; local < links_.size(); ++local) {
     use_[local] = proportional_ * load_[local];
+    if (growing_[local] > 0) {
+      growing_links_.push_back(local);
+    }
   }
   moved_ = 0;
   idle_ = proportional_ <= 0;
   end_stale_ = true;
 }
 
-// A flow grows as long as no link of its path is settled. So the flows to stop are those of the links that are full now
-// and, seen from the other side, the flows that go on are all in the lists of owners that are not settled. Whichever
-// are fewer are looked at.
-void FlowGroup::FreezeFull(double rate, double weight, FillingLinks* links) {
+// A flow grows as long as neither of its ports is settled and no inner link has stopped it. So the growing flows of an
+// uplink are its live ones in the columns of the open downlinks, whole words at a time; only those that get another
+// owner are looked at one by one. How many flows each other link loses is counted flow by flow where few stop, else by
+// counting the bits that every link has left.
+void FlowGroup::Freeze(std::span<const std::uint32_t> full, double rate, double weight, FillingLinks* links) {
   idle_ = idle_ && rate <= 0;
-  hits_.clear();
   std::size_t stopping = 0;
-  for (std::uint32_t local = 0; local < links_.size(); ++local) {
-    if (growing_[local] > 0 && links->filled[links_[local]] != 0) {
-      hits_.push_back(local);
-      stopping += growing_[local];
+  for (const std::uint32_t local : full) {
+    level_[local] = rate;
+    stopping += growing_[local];
+  }
+  const bool count = has_inner_links() || stopping < growing_links_.size();
+  for (const std::uint32_t local : full) {
+    if (local < downlinks_end_) {
+      StopFlowsOfPort(local, count);
+    } else {
+      StopFlowsOfInner(local);
     }
   }
-  if (hits_.empty()) {
-    return;
-  }
-  before_ = growing_;
-  std::size_t listed = 0;
-  for (std::size_t o = 0; o < head_.size(); ++o) {
-    listed += settled_level_[o] == 0 ? owned_[o] : 0;
-  }
-  for (const std::uint32_t local : hits_) {
-    level_[local] = rate;
-    listed -= owned_[local];
-  }
-  if (stopping < listed) {
-    StopFlowsOfHits();
-  } else {
-    KeepFlowsOfOthers();
-  }
-  for (std::size_t local = 0; local < links_.size(); ++local) {
-    const std::uint32_t stopped = before_[local] - growing_[local];
+  std::size_t kept = 0;
+  for (const std::uint32_t local : growing_links_) {
+    const std::uint32_t stopped = count ? stopping_[local] : growing_[local] - StillGrowing(local);
+    stopping_[local] = 0;
+    growing_[local] -= stopped;
     if (stopped > 0) {
       const std::uint32_t link = links_[local];
       links->room[link] -= rate * stopped;
       links->weight[link] -= weight * stopped;
       links->flows[link] -= stopped;
       use_[local] += rate * stopped;
+      growing_total_ -= local < uplinks_ ? stopped : 0;
+    }
+    if (growing_[local] > 0) {
+      growing_links_[kept++] = local;
+    }
+  }
+  growing_links_.resize(kept);
+}
+
+std::uint32_t FlowGroup::StillGrowing(std::uint32_t local) const {
+  if (local < uplinks_) {
+    const bool open = (open_up_[local / 64] >> (local % 64) & 1) != 0;
+    return open ? live_pairs_.CountIn(local, open_down_.data()) : 0;
+  }
+  const std::size_t down = local - uplinks_;
+  const bool open = (open_down_[down / 64] >> (down % 64) & 1) != 0;
+  return open ? live_of_down_.CountIn(down, open_up_.data()) : 0;
+}
+
+/// Closes a port; its growing flows belong to it from now on.
+void FlowGroup::StopFlowsOfPort(std::uint32_t local, bool count) {
+  const bool up = local < uplinks_;
+  const auto row = static_cast<std::uint32_t>(up ? local : local - uplinks_);
+  const std::uint64_t* live = up ? live_pairs_.Row(row) : live_of_down_.Row(row);
+  const std::uint64_t* owned = up ? owned_by_up_.Row(row) : owned_by_down_.Row(row);
+  const std::uint64_t* stopped = !has_inner_links() ? nullptr : up ? stopped_.Row(row) : stopped_of_down_.Row(row);
+  const std::vector<std::uint64_t>& open = up ? open_down_ : open_up_;
+  for (std::size_t word = 0; word < open.size(); ++word) {
+    const std::uint64_t growing = live[word] & open[word] & (stopped == nullptr ? ~std::uint64_t{0} : ~stopped[word]);
+    const auto base = static_cast<std::uint32_t>(word * 64);
+    if (count) {
+      ForBits(growing, base, [&](std::uint32_t column) { CountStopped(up ? row : column, up ? column : row); });
+    }
+    ForBits(growing & ~owned[word], base,
+            [&](std::uint32_t column) { Move(up ? FlowOf(row, column) : FlowOf(column, row), local); });
+  }
+  (up ? open_up_ : open_down_)[row / 64] &= ~(std::uint64_t{1} << (row % 64));
+}
+
+void FlowGroup::CountStopped(std::uint32_t up, std::uint32_t down) {
+  ++stopping_[up];
+  ++stopping_[uplinks_ + down];
+  if (has_inner_links()) {
+    const auto path = PathOf(FlowOf(up, down));
+    for (const std::uint32_t inner : path.subspan(1, path.size() - 2)) {
+      ++stopping_[inner];
     }
   }
 }
 
-void FlowGroup::StopFlowsOfHits() {
-  for (const std::uint32_t local : hits_) {
-    for (const std::uint32_t f : FlowsOf(local)) {
-      const auto path = PathOf(f);
-      if (std::any_of(path.begin(), path.end(), [this](std::uint32_t hop) { return settled_level_[hop] != 0; })) {
-        continue;
-      }
-      for (const std::uint32_t hop : path) {
-        --growing_[hop];
-      }
-      --growing_total_;
-      Move(f, local);
-    }
-    settled_level_[local] = 1;
-  }
-}
-
-void FlowGroup::KeepFlowsOfOthers() {
-  for (const std::uint32_t local : hits_) {
-    settled_level_[local] = 1;
-  }
-  std::fill(growing_.begin(), growing_.end(), 0);
-  growing_total_ = 0;
-  for (std::size_t o = 0; o < head_.size(); ++o) {
-    if (settled_level_[o] != 0) {
+void FlowGroup::StopFlowsOfInner(std::uint32_t local) {
+  for (const std::uint32_t f : FlowsOf(local)) {
+    const std::uint32_t up = PathOf(f).front();
+    const auto down = static_cast<std::uint32_t>(PathOf(f).back() - uplinks_);
+    const bool open = (open_up_[up / 64] >> (up % 64) & open_down_[down / 64] >> (down % 64) & 1) != 0;
+    if (!open || stopped_.IsSet(up, down)) {
       continue;
     }
-    for (std::uint32_t f = head_[o]; f != kNobody;) {
-      const std::uint32_t next = next_[f];
-      const auto path = PathOf(f);
-      const auto hit =
-          std::find_if(path.begin(), path.end(), [this](std::uint32_t hop) { return settled_level_[hop] != 0; });
-      if (hit != path.end()) {
-        Move(f, *hit);
-      } else {
-        for (const std::uint32_t hop : path) {
-          ++growing_[hop];
-        }
-        ++growing_total_;
-      }
-      f = next;
-    }
+    stopped_.Set(up, down);
+    stopped_of_down_.Set(down, up);
+    CountStopped(up, down);
+    Move(f, local);
   }
 }
 

@@ -11,6 +11,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kRoomSlack = 1e-9;
 /// Links whose shares are that close, relative to each other, are full at once.
 constexpr double kShareSlack = 1e-10;
+constexpr std::uint32_t kNoEntry = UINT32_MAX;
 
 }  // namespace
 
@@ -18,70 +19,95 @@ void ProgressiveFilling::Open(std::span<const double> capacity) {
   links_.room.assign(capacity.begin(), capacity.end());
   links_.weight.assign(capacity.size(), 0);
   links_.flows.assign(capacity.size(), 0);
-  links_.filled.assign(capacity.size(), 0);
+  first_entry_.assign(capacity.size(), kNoEntry);
   full_below_.resize(capacity.size());
   for (std::size_t link = 0; link < capacity.size(); ++link) {
     full_below_[link] = capacity[link] * kRoomSlack;
   }
 }
 
-void ProgressiveFilling::Enter(const RankedGroup& ranked) {
+void ProgressiveFilling::EnterLink(std::uint32_t link, std::uint32_t flows, double weight) {
+  if (links_.flows[link] == 0) {
+    touched_.push_back(link);
+    links_.weight[link] = 0;
+    first_entry_[link] = kNoEntry;
+    if (links_.room[link] < full_below_[link]) {
+      links_.room[link] = 0;
+    }
+  }
+  links_.flows[link] += flows;
+  links_.weight[link] += weight * flows;
+}
+
+void ProgressiveFilling::Enter(std::size_t place, const RankedGroup& ranked) {
   FlowGroup& group = *ranked.group;
   group.BeginFilling();
-  const auto links = group.links();
-  for (std::size_t local = 0; local < links.size(); ++local) {
-    const std::uint32_t flows = group.Growing(local);
-    if (flows == 0) {
-      continue;
-    }
-    const std::uint32_t link = links[local];
-    if (links_.flows[link] == 0) {
-      touched_.push_back(link);
-      links_.weight[link] = 0;
-      if (links_.room[link] < full_below_[link]) {
-        links_.room[link] = 0;
-      }
-    }
-    links_.flows[link] += flows;
-    links_.weight[link] += ranked.weight * flows;
+  for (const std::uint32_t local : group.growing_links()) {
+    const std::uint32_t link = group.links()[local];
+    EnterLink(link, group.Growing(local), ranked.weight);
+    entries_.push_back({static_cast<std::uint32_t>(place), local, first_entry_[link]});
+    first_entry_[link] = static_cast<std::uint32_t>(entries_.size() - 1);
   }
 }
 
+/// Forgets links on which nothing grows any more.
 double ProgressiveFilling::LowestShare() {
   double lowest = kInfinity;
-  for (std::size_t i = 0; i < touched_.size(); ++i) {
-    const std::uint32_t link = touched_[i];
-    share_[i] = links_.flows[link] == 0 ? kInfinity : std::max(0.0, links_.room[link]) / links_.weight[link];
-    lowest = std::min(lowest, share_[i]);
+  std::size_t kept = 0;
+  for (const std::uint32_t link : touched_) {
+    if (links_.flows[link] > 0) {
+      const double share = std::max(0.0, links_.room[link]) / links_.weight[link];
+      lowest = std::min(lowest, share);
+      share_[kept] = share;
+      touched_[kept++] = link;
+    }
   }
+  touched_.resize(kept);
   return lowest;
 }
 
 void ProgressiveFilling::MarkFull(double share) {
   marked_.clear();
+  const double most = share * (1 + kShareSlack);
   for (std::size_t i = 0; i < touched_.size(); ++i) {
-    if (share_[i] <= share * (1 + kShareSlack)) {
+    if (share_[i] <= most) {
       marked_.push_back(touched_[i]);
-      links_.filled[touched_[i]] = 1;
     }
   }
 }
 
+/// Sorts the full links by the groups that have growing flows there.
+void ProgressiveFilling::CollectFull() {
+  concerned_.clear();
+  for (const std::uint32_t link : marked_) {
+    for (std::uint32_t entry = first_entry_[link]; entry != kNoEntry; entry = entries_[entry].next) {
+      const std::uint32_t place = entries_[entry].place;
+      if (full_of_[place].empty()) {
+        concerned_.push_back(place);
+      }
+      full_of_[place].push_back(entries_[entry].local);
+    }
+  }
+  std::sort(concerned_.begin(), concerned_.end());
+}
+
 std::size_t ProgressiveFilling::Fill(std::span<const RankedGroup> groups) {
   touched_.clear();
-  for (const RankedGroup& ranked : groups) {
-    Enter(ranked);
+  entries_.clear();
+  full_of_.resize(std::max(full_of_.size(), groups.size()));
+  for (std::size_t place = 0; place < groups.size(); ++place) {
+    Enter(place, groups[place]);
   }
   share_.resize(touched_.size());
   for (double share = LowestShare(); share < kInfinity; share = LowestShare()) {
     MarkFull(share);
-    for (const RankedGroup& ranked : groups) {
-      if (ranked.group->growing() > 0) {
-        ranked.group->FreezeFull(share * ranked.weight, ranked.weight, &links_);
-      }
+    CollectFull();
+    for (const std::uint32_t place : concerned_) {
+      const RankedGroup& ranked = groups[place];
+      ranked.group->Freeze(full_of_[place], share * ranked.weight, ranked.weight, &links_);
+      full_of_[place].clear();
     }
     for (const std::uint32_t link : marked_) {
-      links_.filled[link] = 0;
       links_.room[link] = 0;
     }
   }

@@ -30,16 +30,29 @@ class ProgressiveFilling {
   std::size_t FillIfChanged(const RankedGroup& group);
 
  private:
-  void Enter(const RankedGroup& ranked);
+  void Enter(std::size_t place, const RankedGroup& ranked);
+  void EnterLink(std::uint32_t link, std::uint32_t flows, double weight);
   double LowestShare();
   void MarkFull(double share);
+  void CollectFull();
 
   FillingLinks links_;
   std::vector<double> full_below_;      // by link: less room than this counts as none
-  std::vector<std::uint32_t> touched_;  // links with growing flows at the start
+  std::vector<std::uint32_t> touched_;  // links with growing flows
   std::vector<double> share_;           // by position in touched_
   std::vector<std::uint32_t> marked_;   // links full in this round
   std::vector<double> before_;          // scratch of FillIfChanged()
+
+  // The local links of each link, as lists.
+  struct Entry {
+    std::uint32_t place;  // of the group
+    std::uint32_t local;
+    std::uint32_t next;
+  };
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> first_entry_;           // by link; kNoEntry: none
+  std::vector<std::vector<std::uint32_t>> full_of_;  // by place: the local links that are full in this round
+  std::vector<std::uint32_t> concerned_;             // places with any
 };
 
 }  // namespace weir::scheduler
