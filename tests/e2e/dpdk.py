@@ -103,8 +103,15 @@ def soak(build, driver):
 
 
 def killed(build):
-    """Nothing but silence says that a process is gone: its peer finds out within the bound of 2 s."""
-    with Hosts(build, "af_packet") as hosts:
+    """Nothing but silence says that a process is gone: its peer finds out within the bound of 2 s. The driver of memif
+    also hears it from the kernel, and takes the rings away while they are in use."""
+    for driver in ("af_packet", "memif"):
+        print(f"{driver}:", flush=True)
+        killed_over(build, driver)
+
+
+def killed_over(build, driver):
+    with Hosts(build, driver) as hosts:
         server, client = hosts.begin("pair", "--sizes=1M", "--seconds=50", "--test=bandwidth")
         time.sleep(2)
         e2e.check(client.poll() is None, "it was over before the kill")

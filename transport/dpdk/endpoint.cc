@@ -14,7 +14,7 @@ namespace weir::transport::dpdk {
 ChannelEnd::ChannelEnd(Endpoint* endpoint, Peer peer, const char* doing, std::uint64_t channel)
     : endpoint_(*endpoint), peer_(std::move(peer)), doing_(doing), channel_(channel) {
   const Nanoseconds now = endpoint_.clock().Now();
-  heard_at_ = checked_at_ = awake_since_ = beat_at_ = now;
+  heard_at_ = checked_at_ = beat_at_ = now;
   endpoint_.Add(this);
 }
 
@@ -30,9 +30,9 @@ void ChannelEnd::Unregister() noexcept {
 void ChannelEnd::CheckLife(Nanoseconds now) noexcept {
   if (!failure_.ok()) return;
   const Nanoseconds beat = endpoint_.options().dead_after / 8;
-  if (now - checked_at_ > beat) awake_since_ = now;
+  silent_ += std::min({now - checked_at_, kLookMax, beat});
   checked_at_ = now;
-  if (now - std::max(heard_at_, awake_since_) > endpoint_.options().dead_after) {
+  if (silent_ > endpoint_.options().dead_after) {
     return Fail(StatusCode::kUnavailable, "the link is dead: nothing came back within the bound");
   }
   if (now - std::max(heard_at_, beat_at_) < beat) return;

@@ -32,8 +32,9 @@ struct Peer {
 /// say what a packet means. Registered with the endpoint from its first to its last moment; called under the endpoint's
 /// guard.
 ///
-/// A peer is dead when nothing came from it for dead_after although it was asked eight times. Time in which nobody
-/// served our own endpoint does not count.
+/// A peer is dead when nothing came from it for dead_after although it was asked eight times. Only time in which our
+/// own endpoint was served counts: of a span between two looks, kLookMax at most. So a process that gets no core does
+/// not take its peer's answers, which wait in a queue, for silence.
 class ChannelEnd {
  public:
   ChannelEnd(Endpoint* endpoint, Peer peer, const char* doing, std::uint64_t channel);
@@ -53,7 +54,10 @@ class ChannelEnd {
 
   std::uint64_t channel() const { return channel_; }
   const Peer& peer() const { return peer_; }
-  void Heard(Nanoseconds now) { heard_at_ = now; }
+  void Heard(Nanoseconds now) {
+    heard_at_ = now;
+    silent_ = 0;
+  }
   /// The peer does not know the channel, or no longer.
   void OnReset() noexcept { Fail(StatusCode::kUnavailable, "the peer closed the channel"); }
 
@@ -71,12 +75,14 @@ class ChannelEnd {
   Status failure_;
 
  private:
+  static constexpr Nanoseconds kLookMax = 5 * kMillisecond;
+
   const char* doing_;  ///< "sending to"
   std::uint64_t channel_;
   bool registered_ = true;
   Nanoseconds heard_at_;
   Nanoseconds checked_at_;
-  Nanoseconds awake_since_;
+  Nanoseconds silent_ = 0;  ///< Time served since something came.
   Nanoseconds beat_at_;
 };
 
@@ -153,6 +159,8 @@ class Endpoint {
   const EndpointOptions& options() const { return options_; }
   const Clock& clock() const { return clock_; }
   std::size_t channels() const { return ends_.size(); }
+  /// What came with this burst may have waited for us, so the time it took says nothing of the path.
+  bool late() const { return late_; }
   MacAddress mac() const { return port_.mac(); }
   EndpointCounters& counters() { return counters_; }
 
@@ -161,6 +169,7 @@ class Endpoint {
   static constexpr std::size_t kBurst = 64;
   static constexpr std::size_t kBurstsAtOnce = 4;
   static constexpr std::size_t kGraves = 256;
+  static constexpr Nanoseconds kLateShare = 4;  ///< Of queue_target.
 
   struct Grave {
     std::uint64_t channel = 0;
@@ -187,6 +196,9 @@ class Endpoint {
   std::array<std::span<const std::byte>, kBurst> frames_{};
   std::byte* reserved_ = nullptr;
   Nanoseconds tick_at_ = 0;
+  Nanoseconds served_at_ = 0;
+  bool late_ = false;
+  bool drained_ = true;        ///< After the last time that we were late.
   std::vector<Grave> graves_;  ///< A ring.
   std::size_t next_grave_ = 0;
 };

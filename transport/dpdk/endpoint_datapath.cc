@@ -37,13 +37,18 @@ void Endpoint::Touch(ChannelEnd* end) noexcept {
 }
 
 void Endpoint::Serve(Nanoseconds now) noexcept {
-  for (std::size_t burst = 0; burst < kBurstsAtOnce; ++burst) {
+  // Until the queue is empty, what comes out of it has waited.
+  late_ = !drained_ || now - served_at_ > options_.queue_target / kLateShare;
+  served_at_ = now;
+  bool drained = false;
+  for (std::size_t burst = 0; burst < kBurstsAtOnce && !drained; ++burst) {
     const std::size_t count = port_.Receive(frames_);
     for (std::size_t i = 0; i < count; ++i) Dispatch(frames_[i], now);
     for (ChannelEnd* end : touched_) end->AfterBurst(now);
     touched_.clear();
-    if (count < frames_.size()) break;
+    drained = count < frames_.size();
   }
+  drained_ = drained || !late_;
   if (now >= tick_at_) {
     tick_at_ = now + kTickEvery;
     for (const auto& [number, end] : ends_) end->OnTick(now);
