@@ -18,8 +18,9 @@ namespace {
 using Weight = Finding::Weight;
 using transport::dpdk::MacAddress;
 
-constexpr std::array<std::string_view, 8> kKeys{"device", "address", "mac",        "gateway",
-                                                "mtu",    "port",    "congestion", "memory_mb"};
+constexpr std::array<std::string_view, 12> kKeys{
+    "device",          "address",          "mac", "gateway", "mtu", "port", "congestion", "memory_mb", "lose_permille",
+    "double_permille", "reorder_permille", "seed"};
 
 std::string TextOption(const BackendSettings& settings, const std::string& key) {
   const auto at = settings.options.find(key);
@@ -48,9 +49,15 @@ Status Numbers(const BackendSettings& settings, transport::DpdkOptions* options)
   const auto mtu = NumberOption(settings, "mtu", 0, 562, 9000);
   const auto port = NumberOption(settings, "port", options->endpoint.port, 1, 65'535);
   const auto memory_mb = NumberOption(settings, "memory_mb", options->port.memory_mb, 16, 65'536);
-  for (const auto* one : {&mtu, &port, &memory_mb}) {
+  const auto lose = NumberOption(settings, "lose_permille", 0, 0, 500);
+  const auto twice = NumberOption(settings, "double_permille", 0, 0, 500);
+  const auto reorder = NumberOption(settings, "reorder_permille", 0, 0, 500);
+  const auto seed = NumberOption(settings, "seed", 1, 0, UINT64_MAX);
+  for (const auto* one : {&mtu, &port, &memory_mb, &lose, &twice, &reorder, &seed}) {
     if (!*one) return one->error();
   }
+  options->impairment = {static_cast<std::uint32_t>(*lose), static_cast<std::uint32_t>(*twice),
+                         static_cast<std::uint32_t>(*reorder), *seed};
   options->port.mtu = *mtu;
   options->port.memory_mb = static_cast<std::uint32_t>(*memory_mb);
   options->endpoint.port = static_cast<std::uint16_t>(*port);
