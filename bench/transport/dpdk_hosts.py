@@ -16,6 +16,7 @@ class DpdkHosts:
         self.program = os.path.join(build, "bin", "weir-perf")
         self.names = [f"wd{os.getpid()}-{side}" for side in ("left", "right")]
         self.driver, self.mtu, self.options, self.device_options = driver, mtu, options, device_options
+        self.addresses = ["10.9.0.1", "10.9.0.2"]
         self.running = []
         self.folder = tempfile.TemporaryDirectory(prefix="weir-dpdk-")
 
@@ -56,7 +57,7 @@ class DpdkHosts:
         return process
 
     def start(self, host, *arguments):
-        options = f"device={self.device(host)},address=10.9.0.{host + 1}{self.options}"
+        options = f"device={self.device(host)},address={self.addresses[host]}{self.options}"
         return self.popen(host, [self.program, *arguments, "--backend=dpdk", f"--options={options}", "--dead_after_ms=2000"])
 
     def serve(self):

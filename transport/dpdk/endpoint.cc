@@ -37,6 +37,7 @@ void ChannelEnd::CheckLife(Nanoseconds now) noexcept {
   }
   if (now - std::max(heard_at_, beat_at_) < beat) return;
   beat_at_ = now;
+  if (endpoint_.neighbours().wanted(peer_.next_hop)) endpoint_.AskFor(peer_.next_hop);  // It may have moved.
   Beat();
 }
 
@@ -93,13 +94,26 @@ void Endpoint::Bury(std::uint64_t channel, const Peer& peer, const Ack& last) {
 FramePath Endpoint::PathTo(const IpAddress& address, const MacAddress& mac, std::uint16_t port) const {
   FramePath path;
   path.source_mac = port_.mac();
-  path.destination_mac = options_.gateway == MacAddress{} ? mac : options_.gateway;
+  path.destination_mac = mac;
   path.source = options_.address;
   path.destination = address;
   path.source_port = options_.port;
   path.destination_port = port;
   path.ecn = options_.ecn ? Ecn::kCapable : Ecn::kNot;
   return path;
+}
+
+IpAddress Endpoint::NextHop(const IpAddress& address) const noexcept {
+  const bool has_gateway = options_.gateway_address != IpAddress{} || options_.gateway != MacAddress{};
+  if (!has_gateway) return address;
+  const bool near = options_.prefix_bits > 0 && SamePrefix(address, options_.address, options_.prefix_bits);
+  return near ? address : options_.gateway_address;
+}
+
+bool Endpoint::MustAsk(const IpAddress& next_hop, const IpAddress& address, MacAddress* mac) const noexcept {
+  if (next_hop == address) return options_.ask_neighbours;
+  *mac = options_.gateway;
+  return options_.gateway == MacAddress{};
 }
 
 std::size_t Endpoint::PacketMax() const {

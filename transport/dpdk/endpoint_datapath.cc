@@ -63,7 +63,7 @@ void Endpoint::Dispatch(std::span<const std::byte> frame, Nanoseconds now) noexc
     case FrameVerdict::kOk:
       break;
     case FrameVerdict::kOther:
-      counters_.not_ours++;
+      if (!OnNeighbour(frame)) counters_.not_ours++;
       return;
     case FrameVerdict::kMalformed:
       counters_.malformed++;
@@ -157,6 +157,29 @@ void Endpoint::OnReset(const Datagram& datagram) noexcept {
   for (const auto& [number, end] : ends_) {
     if (ack.echo != 0 && end->peer().channel == ack.echo) return end->OnReset();
   }
+}
+
+/// True if the frame was about who has which address, and of use.
+bool Endpoint::OnNeighbour(std::span<const std::byte> frame) noexcept {
+  NeighbourMessage heard;
+  if (!DecodeNeighbour(frame, &heard) || heard.sender_mac == port_.mac()) return false;
+  if (neighbours_.Learn(heard.sender, heard.sender_mac)) {
+    for (const auto& [number, end] : ends_) {
+      if (end->peer().next_hop == heard.sender) end->Redirect(heard.sender_mac);
+    }
+  }
+  if (!heard.asks || heard.target != options_.address) return neighbours_.wanted(heard.sender);
+  std::byte* room = port_.Reserve();
+  if (room == nullptr) return true;
+  port_.Commit(EncodeNeighbour({false, options_.address, port_.mac(), heard.sender}, heard.sender_mac, room));
+  counters_.neighbours_answered++;
+  return true;
+}
+
+void Endpoint::AskFor(const IpAddress& neighbour) noexcept {
+  std::byte* room = port_.Reserve();
+  if (room == nullptr) return;
+  port_.Commit(EncodeNeighbour({true, options_.address, port_.mac(), neighbour}, {}, room));
 }
 
 FramePath Endpoint::Reverse(const FramePath& path) const noexcept {
