@@ -84,6 +84,9 @@ class Channel {
   /// Makes memory known to the device. Error kUnsupported for a kind that the device does not take, kInvalidArgument
   /// for an empty range, kResourceExhausted at the limit. Ranges may overlap.
   virtual Result<MemoryId> Register(void* data, Bytes size, MemoryKind kind) = 0;
+  /// Makes memory of another device known, of which `fd` is a DMA-BUF and which begins at `offset` there; `data` is
+  /// where parts and slots say it is. Errors as Register.
+  virtual Result<MemoryId> RegisterDmaBuf(int fd, Bytes offset, void* data, Bytes size);
   /// Error kNotFound for what is not registered.
   virtual Status Deregister(MemoryId memory) = 0;
   /// Makes progress on the channel, and says whether the request is done. kFailed is the end of the channel. On kDone
@@ -93,6 +96,10 @@ class Channel {
   /// Ok unless a call returned kFailed. Names both ends.
   virtual const Status& failure() const noexcept = 0;
 };
+
+inline Result<MemoryId> Channel::RegisterDmaBuf(int, Bytes, void*, Bytes) {
+  return Error(StatusCode::kUnsupported, "memory by DMA-BUF: this backend takes host memory (kind 1)");
+}
 
 class Sender : public Channel {
  public:

@@ -9,7 +9,7 @@
 namespace weir::tools {
 
 std::span<const Backend> Backends() {
-  static const std::array backends{TcpBackend(), DpdkBackend()};
+  static const std::array backends{TcpBackend(), RdmaBackend(), DpdkBackend()};
   return backends;
 }
 

@@ -62,5 +62,6 @@ Result<std::uint64_t> NumberOption(const BackendSettings& settings, const std::s
 
 Backend TcpBackend();
 Backend DpdkBackend();
+Backend RdmaBackend();
 
 }  // namespace weir::tools

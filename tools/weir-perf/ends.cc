@@ -48,12 +48,14 @@ Result<Channels> Join(transport::Listener* listener, transport::Connector* conne
 Status Drain(transport::Receiver* receiver, Bytes size) {
   const std::size_t posted_max = std::clamp<std::size_t>(kReceiveMemory / std::max<Bytes>(size, 1), 1, kReceivesPosted);
   std::vector<std::vector<std::byte>> rooms(posted_max, std::vector<std::byte>(std::max<Bytes>(size, 1)));
+  std::vector<transport::MemoryId> memory;
+  for (const auto& room : rooms) memory.push_back(Known(receiver, room));
   std::deque<transport::Request*> posted;
   std::size_t next = 0;
   while (true) {
     while (posted.size() < posted_max) {
-      auto& room = rooms[next++ % posted_max];
-      const transport::Slot slot{room.data(), room.size(), 0, {}};
+      auto& room = rooms[next % posted_max];
+      const transport::Slot slot{room.data(), room.size(), 0, memory[next++ % posted_max]};
       transport::Request* request = nullptr;
       if (receiver->Irecv(std::span(&slot, 1), &request) != Outcome::kDone) return receiver->failure();
       posted.push_back(request);
@@ -85,10 +87,12 @@ Status Answer(const Plan& plan, Channels* channels) {
   }
   std::vector<std::byte> room(std::max<Bytes>(plan.size, 1));
   const std::vector<std::byte> data(plan.size);
+  const transport::MemoryId to = Known(channels->receiver.get(), room);
+  const transport::MemoryId from = Known(channels->sender.get(), data);
   for (std::uint32_t i = 0; i < plan.count; ++i) {
     Bytes size = 0;
-    if (Status status = ReceiveOne(channels->receiver.get(), &room, &size); !status.ok()) return status;
-    if (Status status = SendOne(channels->sender.get(), data); !status.ok()) return status;
+    if (Status status = ReceiveOne(channels->receiver.get(), &room, &size, to); !status.ok()) return status;
+    if (Status status = SendOne(channels->sender.get(), data, from); !status.ok()) return status;
   }
   return Status::Ok();
 }
@@ -163,8 +167,16 @@ Status Serve(Rendezvous* rendezvous, transport::Transport* transport) {
   }
 }
 
-Status SendOne(transport::Sender* sender, const std::vector<std::byte>& data) {
-  const transport::Part part{data.data(), data.size(), {}};
+transport::MemoryId Known(transport::Channel* channel, const std::vector<std::byte>& memory) {
+  if (memory.empty()) return {};
+  // Backends take memory to write to; that a sender's is only read is its own affair.
+  const auto known =
+      channel->Register(const_cast<std::byte*>(memory.data()), memory.size(), transport::MemoryKind::kHost);
+  return known ? *known : transport::MemoryId{};
+}
+
+Status SendOne(transport::Sender* sender, const std::vector<std::byte>& data, transport::MemoryId memory) {
+  const transport::Part part{data.data(), data.size(), memory};
   transport::Request* request = nullptr;
   Outcome outcome = sender->Isend(std::span(&part, 1), 0, &request);
   while (outcome == Outcome::kAgain) outcome = sender->Isend(std::span(&part, 1), 0, &request);
@@ -178,8 +190,9 @@ Status SendOne(transport::Sender* sender, const std::vector<std::byte>& data) {
   return outcome == Outcome::kDone ? Status::Ok() : sender->failure();
 }
 
-Status ReceiveOne(transport::Receiver* receiver, std::vector<std::byte>* room, Bytes* size) {
-  const transport::Slot slot{room->data(), room->size(), 0, {}};
+Status ReceiveOne(transport::Receiver* receiver, std::vector<std::byte>* room, Bytes* size,
+                  transport::MemoryId memory) {
+  const transport::Slot slot{room->data(), room->size(), 0, memory};
   transport::Request* request = nullptr;
   Outcome outcome = receiver->Irecv(std::span(&slot, 1), &request);
   if (outcome != Outcome::kDone) return receiver->failure();

@@ -44,8 +44,13 @@ Result<Channels> AskFor(const Plan& plan, Rendezvous* rendezvous, transport::Tra
 Status Serve(Rendezvous* rendezvous, transport::Transport* transport);
 
 /// One message, to its end. Errors: why the channel failed.
-Status SendOne(transport::Sender* sender, const std::vector<std::byte>& data);
-Status ReceiveOne(transport::Receiver* receiver, std::vector<std::byte>* room, Bytes* size);
+Status SendOne(transport::Sender* sender, const std::vector<std::byte>& data, transport::MemoryId memory = {});
+Status ReceiveOne(transport::Receiver* receiver, std::vector<std::byte>* room, Bytes* size,
+                  transport::MemoryId memory = {});
+
+/// Registers memory for as long as the channel lives, as a training process would; 0 where the channel refuses, which
+/// then registers it for each message.
+transport::MemoryId Known(transport::Channel* channel, const std::vector<std::byte>& memory);
 
 /// Seconds of CPU of the calling thread.
 double ThreadCpuSeconds();

@@ -40,14 +40,16 @@ class Pump {
         // in the cache.
         buffers_(std::clamp<std::size_t>(kSendMemory / std::max<Bytes>(size, 1), 1, in_flight),
                  std::vector<std::byte>(size, std::byte{0x5a})),
-        in_flight_(in_flight) {}
+        in_flight_(in_flight) {
+    for (const auto& buffer : buffers_) memory_.push_back(Known(sender, buffer));
+  }
 
   /// Errors: why the channel failed.
   Status Advance(bool post) {
     bool idle = true;
     if (post && under_way_.size() < in_flight_) {
       const std::vector<std::byte>& buffer = buffers_[posted_ % buffers_.size()];
-      const transport::Part part{buffer.data(), buffer.size(), {}};
+      const transport::Part part{buffer.data(), buffer.size(), memory_[posted_ % buffers_.size()]};
       transport::Request* request = nullptr;
       const Outcome outcome = sender_.Isend(std::span(&part, 1), 0, &request);
       if (outcome == Outcome::kFailed) return sender_.failure();
@@ -75,6 +77,7 @@ class Pump {
  private:
   transport::Sender& sender_;
   std::vector<std::vector<std::byte>> buffers_;
+  std::vector<transport::MemoryId> memory_;
   std::size_t in_flight_;
   std::deque<transport::Request*> under_way_;
   std::uint64_t posted_ = 0;
@@ -142,12 +145,14 @@ Status MeasureLatency(const MeasureOptions& options, Rendezvous* rendezvous, tra
   if (!channels) return channels.error();
   const std::vector<std::byte> data(result->size, std::byte{0x5a});
   std::vector<std::byte> room(std::max<Bytes>(result->size, 1));
+  const transport::MemoryId from = Known(channels->sender.get(), data);
+  const transport::MemoryId to = Known(channels->receiver.get(), room);
   std::vector<double> halves;
   for (std::uint32_t i = 0; i < count; ++i) {
     Bytes size = 0;
     const Nanoseconds begin = SteadyClock().Now();
-    if (Status status = SendOne(channels->sender.get(), data); !status.ok()) return status;
-    if (Status status = ReceiveOne(channels->receiver.get(), &room, &size); !status.ok()) return status;
+    if (Status status = SendOne(channels->sender.get(), data, from); !status.ok()) return status;
+    if (Status status = ReceiveOne(channels->receiver.get(), &room, &size, to); !status.ok()) return status;
     halves.push_back(static_cast<double>(SteadyClock().Now() - begin) / 2e3);
   }
   halves.erase(halves.begin(), halves.begin() + static_cast<std::ptrdiff_t>(halves.size() / 10));  // Warm-up.

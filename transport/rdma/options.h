@@ -39,9 +39,10 @@ struct RdmaOptions {
   std::uint32_t queue_pairs = 2;
   /// Large messages are cut into pieces of this for the queue pairs, 4 KiB .. 1 GiB.
   Bytes stripe_bytes = 256 * 1024;
-  /// Bytes that a queue pair may have under way: what was handed to the device cannot be called back. At least one
-  /// piece of 4 KiB.
+  /// Bytes that a queue pair may have under way, from 4 KiB on: what was handed to the device cannot be called back.
   Bytes window_bytes = 1024 * 1024;
+  /// A slow queue pair has less under way: what it gets done in so long, and in the time that a piece takes.
+  Nanoseconds window_time = kMillisecond;
   /// Sends or receives that may be under way on a channel, 1 .. 4096.
   std::uint32_t requests = 256;
   /// A link, or a device, from which nothing came back for so long is dead. A peer that is slow or frozen is not: its

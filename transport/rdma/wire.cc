@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-
 namespace weir::transport::rdma {
 namespace {
 
@@ -260,14 +258,15 @@ bool DecodeRecord(std::span<const std::byte, kRecordBytes> in, Record* record) n
 }
 
 std::uint32_t EncodeMark(const Mark& mark) noexcept {
-  static_assert(std::bit_width(kReceiveNumbers - 1) + 3 + 2 == 32);
-  static_assert(kMaxSlots == 8);
-  return (static_cast<std::uint32_t>(mark.kind) << 30) | ((mark.receive % kReceiveNumbers) << 3) | mark.slot;
+  static_assert(kMaxSlots == 8 && kMaxRequests == 1u << 12 && kMarkNumbers == 1u << (32 - 3 - 12 - 2));
+  return (static_cast<std::uint32_t>(mark.kind) << 30) | ((mark.number % kMarkNumbers) << 15) | (mark.entry << 3) |
+         mark.slot;
 }
 
 bool DecodeMark(std::uint32_t value, Mark* mark) noexcept {
   mark->kind = static_cast<Mark::Kind>(value >> 30);
-  mark->receive = (value >> 3) % kReceiveNumbers;
+  mark->number = (value >> 15) % kMarkNumbers;
+  mark->entry = (value >> 3) % kMaxRequests;
   mark->slot = value % kMaxSlots;
   return mark->kind <= Mark::Kind::kRecord;
 }

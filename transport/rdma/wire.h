@@ -134,7 +134,8 @@ void EncodeRecord(const Record& record, std::span<std::byte, kRecordBytes> out) 
 /// False when it cannot be.
 bool DecodeRecord(std::span<const std::byte, kRecordBytes> in, Record* record) noexcept;
 
-/// The immediate value with which a queue pair says what it is through with.
+/// The immediate value with which a queue pair says what it is through with. That of a posted receive is the entry of
+/// the ring that it is in.
 struct Mark {
   enum class Kind : std::uint8_t {
     kWhole = 0,   ///< A message in one piece: this one, and its length is the message's.
@@ -142,12 +143,12 @@ struct Mark {
     kRecord = 2,  ///< The same, and the record is there.
   };
   Kind kind = Kind::kWhole;
-  std::uint32_t receive = 0;  ///< Posted::number, modulo kReceiveNumbers.
+  std::uint32_t number = 0;  ///< Of the receive, modulo kMarkNumbers: it is the one that is meant, and no older one.
+  std::uint32_t entry = 0;   ///< Of the ring.
   std::uint32_t slot = 0;
 };
 
-inline constexpr std::uint32_t kReceiveNumbers = 1u << 27;
-static_assert(kReceiveNumbers > 2 * kMaxRequests);
+inline constexpr std::uint32_t kMarkNumbers = 1u << 15;
 
 std::uint32_t EncodeMark(const Mark& mark) noexcept;
 /// False for an unknown kind.

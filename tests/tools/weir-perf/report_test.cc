@@ -111,6 +111,15 @@ TEST(PerfBackends, OptionsAreReadAndWhatIsNoOptionIsRefused) {
   settings.loopback = true;
   EXPECT_EQ(FindBackend("dpdk").value()->make(settings).error().code(), StatusCode::kInvalidArgument) << "nor there";
   EXPECT_EQ(FindBackend("tcp").value()->make(settings).error().code(), StatusCode::kInvalidArgument) << "a is no key";
+  EXPECT_EQ(FindBackend("rdma").value()->make(settings).error().code(), StatusCode::kInvalidArgument) << "nor there";
+  for (const auto& [key, value] :
+       {std::pair("gid", "256"), {"window_kb", "3"}, {"classes", "160;x"}, {"classes", ""}}) {
+    settings.options = {{key, value}};
+    const auto made = FindBackend("rdma").value()->make(settings);
+    ASSERT_FALSE(made.has_value()) << key;
+    EXPECT_NE(made.error().message().find(std::string("--options: ") + key), std::string::npos)
+        << made.error().message();
+  }
 }
 
 }  // namespace

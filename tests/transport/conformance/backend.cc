@@ -14,7 +14,7 @@ void PrintTo(const BackendKind& kind, std::ostream* out) {
 bool Conformance::Until(const std::function<bool()>& done) {
   for (int i = 0; i < 20'000'000; ++i) {
     if (done()) return true;
-    clock().Advance(5 * kMicrosecond);
+    clock().Advance(backend_->step());
   }
   return false;
 }

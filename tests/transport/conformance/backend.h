@@ -22,6 +22,8 @@ class Backend {
   virtual Transport& left() = 0;
   virtual Transport& right() = 0;
   ManualClock& clock() { return clock_; }
+  /// How far the clock moves with each round of calls.
+  virtual Nanoseconds step() const { return 5 * kMicrosecond; }
 
  private:
   ManualClock clock_;

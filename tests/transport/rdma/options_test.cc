@@ -80,6 +80,7 @@ TEST(RdmaOptions, WhatIsOutOfRangeIsRefused) {
   }));
   EXPECT_TRUE(refused([](RdmaOptions* o) { o->stripe_bytes = 100; }));
   EXPECT_TRUE(refused([](RdmaOptions* o) { o->window_bytes = 100; }));
+  EXPECT_TRUE(refused([](RdmaOptions* o) { o->window_time = 0; }));
   EXPECT_TRUE(refused([](RdmaOptions* o) { o->requests = 4097; }));
   EXPECT_TRUE(refused([](RdmaOptions* o) { o->timeout = 0; }));
   EXPECT_TRUE(refused([](RdmaOptions* o) { o->retry_count = 8; }));

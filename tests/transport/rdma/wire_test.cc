@@ -201,9 +201,10 @@ TEST(RdmaRecord, ComesBackAsItWasOrIsRefused) {
 TEST(RdmaMark, ComesBackAsItWasOrIsRefused) {
   for (const auto kind : {Mark::Kind::kWhole, Mark::Kind::kPart, Mark::Kind::kRecord}) {
     Mark mark;
-    ASSERT_TRUE(DecodeMark(EncodeMark({kind, kReceiveNumbers - 1, 7}), &mark));
+    ASSERT_TRUE(DecodeMark(EncodeMark({kind, kMarkNumbers + 5, kMaxRequests - 1, 7}), &mark));
     EXPECT_EQ(mark.kind, kind);
-    EXPECT_EQ(mark.receive, kReceiveNumbers - 1);
+    EXPECT_EQ(mark.number, 5u);
+    EXPECT_EQ(mark.entry, kMaxRequests - 1);
     EXPECT_EQ(mark.slot, 7u);
   }
   Mark mark;

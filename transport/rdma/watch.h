@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "coflow/units.h"
+#include "transport/rdma/port.h"
+#include "transport/tcp/control_link.h"
+
+namespace weir::transport::rdma {
+
+/// Tells when peer, link or device is gone, since the completions of a device cannot be trusted to: one that waits for
+/// a peer that died may say nothing for ever. Knows it by the side connection, over which the peer's kernel answers
+/// heartbeats (see tcp/control_link.h), by the events of the device, and by work that the device does not get done.
+///
+/// Owned by a channel, on its thread.
+class Watch {
+ public:
+  enum class State : std::uint8_t { kOpen, kClosed, kBroken };
+
+  Watch(tcp::Socket side, Port* port, Nanoseconds dead_after)
+      : side_(std::move(side), dead_after), port_(*port), dead_after_(dead_after) {}
+
+  /// Looks at most each kEvery. kClosed: the peer is gone; kBroken: why() says what is. Both are final.
+  State Check(Nanoseconds now) noexcept { return now < check_at_ ? state_ : Look(now); }
+  /// Looks in any case.
+  State Look(Nanoseconds now) noexcept;
+  /// The device has had work since `since` and did not get any of it done.
+  bool Overdue(Nanoseconds since, Nanoseconds now) const noexcept { return now - since > dead_after_; }
+  const char* why() const { return why_; }
+
+ private:
+  static constexpr Nanoseconds kEvery = 100 * kMicrosecond;
+  static constexpr Nanoseconds kEventsEvery = 10 * kMillisecond;
+
+  State Break(const char* why) noexcept;
+
+  tcp::ControlLink side_;
+  Port& port_;
+  Nanoseconds dead_after_;
+  Nanoseconds check_at_ = 0;
+  Nanoseconds events_at_ = 0;
+  State state_ = State::kOpen;
+  const char* why_ = "";
+};
+
+}  // namespace weir::transport::rdma
