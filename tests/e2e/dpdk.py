@@ -1,80 +1,31 @@
 #!/usr/bin/python3
 """The DPDK backend between two processes in two network namespaces, over a real device of DPDK and without hugepages.
 
---case memif, af_packet, af_xdp or killed; --build DIRECTORY. Messages of random size both ways at once, each byte
+--case memif, af_packet, af_xdp, impaired, routed or killed; --build DIRECTORY. Messages of random size both ways at once, each byte
 compared, while directives change a hundred times a second. Timings are printed, not asserted; what hangs is.
 """
-import contextlib
 import os
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 
 import e2e
 from fabric import netns
+
+sys.path.insert(0, os.path.join(e2e.ROOT, "bench", "transport"))
+from dpdk_hosts import DpdkHosts  # noqa: E402
 
 PATIENCE_S = 60
 AF_XDP = 44  # Python 3.11 does not name it.
 GIGABYTES = 0.2
 
 
-class Hosts:
-    """Two namespaces with two cables: one for frames of DPDK, one on which the two weir-perf meet. Use as a context."""
-
-    def __init__(self, build, driver):
-        self.program = os.path.join(build, "bin", "weir-perf")
-        self.names = [f"wd{os.getpid()}-{side}" for side in ("left", "right")]
-        self.driver, self.running = driver, []
-        self.folder = tempfile.TemporaryDirectory(prefix="weir-dpdk-")
-
-    def __enter__(self):
-        try:
-            for name in self.names:
-                subprocess.run(["ip", "netns", "add", name], check=True)
-            for cable in ("frames", "meet"):
-                subprocess.run(["ip", "link", "add", cable, "netns", self.names[0], "type", "veth", "peer", "name", cable,
-                                "netns", self.names[1]], check=True)
-            for number, name in enumerate(self.names, 1):
-                for line in ("link set frames up", "link set meet up", f"addr add 10.8.0.{number}/24 dev meet"):
-                    subprocess.run(["ip", "-n", name, *line.split()], check=True)
-        except BaseException:
-            self.__exit__(*sys.exc_info())
-            raise
-        return self
-
-    def __exit__(self, *_):
-        for process in self.running:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            process.communicate()
-        for name in self.names:
-            subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL, check=False)
-        self.folder.cleanup()
-
-    def device(self, host):
-        if self.driver == "memif":
-            role = ("client", "server")[host]
-            return f"net_memif0;role={role};socket={self.folder.name}/memif.sock;socket-abstract=no"
-        return f"net_{self.driver}0;iface=frames"
-
-    def start(self, host, *arguments):
-        options = f"device={self.device(host)},address=10.9.0.{host + 1}"
-        process = netns.popen(self.names[host], [self.program, *arguments, "--backend=dpdk", f"--options={options}",
-                                                 "--dead_after_ms=2000"],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.running.append(process)
-        return process
-
-    def begin(self, *arguments):
-        """Returns (server, client), with data flowing."""
-        server = self.start(1, "serve", "--bind=10.8.0.2")
-        said = ""
-        while "serving on" not in said:  # Drivers have things to say first.
-            said = server.stderr.readline()
-            e2e.check(said != "", "weir-perf serve does not start")
-        return server, self.start(0, *arguments, "--server=10.8.0.2")
+def begin(hosts, *arguments):
+    """Returns (server, client), with data flowing."""
+    server = hosts.serve()
+    e2e.check(server is not None, "weir-perf serve does not start")
+    return server, hosts.ask(*arguments)
 
 
 def end_of(client):
@@ -95,17 +46,66 @@ def soak(build, driver):
         except OSError as error:
             print(f"skipped: this kernel has no sockets of AF_XDP: {error}")
             sys.exit(e2e.SKIPPED)
-    with Hosts(build, driver) as hosts:
-        server, client = hosts.begin("soak", f"--gb={GIGABYTES}")
+    with DpdkHosts(build, driver) as hosts:
+        server, client = begin(hosts, "soak", f"--gb={GIGABYTES}")
         code, text = end_of(client)
         e2e.check(code == 0 and "no byte differs" in text, "not all bytes came through")
         e2e.check(server.poll() is None, "the server must serve on")
 
 
+def impaired(build):
+    """One in 100 frames is lost, one overtaken, one doubled, each way."""
+    options = ",lose_permille=10,reorder_permille=10,double_permille=10"
+    with DpdkHosts(build, "memif", options=options) as hosts:
+        code, text = end_of(begin(hosts, "soak", f"--gb={GIGABYTES / 4}")[1])
+        e2e.check(code == 0 and "no byte differs" in text, "not all bytes came through")
+
+
+def routed(build):
+    """The kernel of a third host forwards between two segments: it asks for our addresses, and we for its."""
+    gateway = f"wd{os.getpid()}-router"
+    with DpdkHosts(build, "af_packet") as hosts:
+        try:
+            subprocess.run(["ip", "netns", "add", gateway], check=True)
+            netns.call(gateway, allow_forwarding)
+            for number, name in enumerate(hosts.names, 1):
+                subprocess.run(["ip", "-n", name, "link", "del", "frames"], check=number == 1, stderr=subprocess.DEVNULL)
+                subprocess.run(["ip", "link", "add", "frames", "netns", name, "type", "veth", "peer", "name", f"to{number}", "netns",
+                                gateway], check=True)
+                for line in (f"-n {name} link set frames up", f"-n {gateway} link set to{number} up",
+                             f"-n {gateway} addr add 10.9.{number}.254/24 dev to{number}"):
+                    subprocess.run(["ip", *line.split()], check=True)
+            hosts.addresses = [f"10.9.{number}.1/24,gateway=10.9.{number}.254" for number in (1, 2)]
+            code, text = end_of(begin(hosts, "soak", f"--gb={GIGABYTES / 10}")[1])
+            e2e.check(code == 0 and "no byte differs" in text, "not all bytes came through")
+            seen = subprocess.run(["ip", "-n", gateway, "neigh"], check=True, capture_output=True, text=True).stdout
+            for address in ("10.9.1.1", "10.9.2.1"):
+                e2e.check(f"{address} dev" in seen and f"{address} dev to{address[5]} FAILED" not in seen,
+                          f"the router does not know {address}: {seen}")
+            hosts.addresses[0] = "10.9.1.1/24,gateway=10.9.1.253"
+            code, text = end_of(hosts.ask("soak", "--gb=0.001"))
+            e2e.check(code == 3 and "nobody on the segment says that it has 10.9.1.253" in text,
+                      f"expected the missing gateway by name and exit 3, found {code}")
+        finally:
+            subprocess.run(["ip", "netns", "del", gateway], stderr=subprocess.DEVNULL, check=False)
+
+
+def allow_forwarding():
+    with open("/proc/sys/net/ipv4/ip_forward", "w") as setting:
+        setting.write("1")
+
+
 def killed(build):
-    """Nothing but silence says that a process is gone: its peer finds out within the bound of 2 s."""
-    with Hosts(build, "af_packet") as hosts:
-        server, client = hosts.begin("pair", "--sizes=1M", "--seconds=50", "--test=bandwidth")
+    """Nothing but silence says that a process is gone: its peer finds out within the bound of 2 s. The driver of memif
+    also hears it from the kernel, and takes the rings away while they are in use."""
+    for driver in ("af_packet", "memif"):
+        print(f"{driver}:", flush=True)
+        killed_over(build, driver)
+
+
+def killed_over(build, driver):
+    with DpdkHosts(build, driver) as hosts:
+        server, client = begin(hosts, "pair", "--sizes=1M", "--seconds=50", "--test=bandwidth")
         time.sleep(2)
         e2e.check(client.poll() is None, "it was over before the kill")
         server.kill()
@@ -114,9 +114,12 @@ def killed(build):
         e2e.check(text.count("/") >= 2, "the message does not name both ends")
 
 
+CASES = {"killed": killed, "impaired": impaired, "routed": routed}
+
+
 def test(args):
-    if args.case == "killed":
-        killed(args.build)
+    if args.case in CASES:
+        CASES[args.case](args.build)
     else:
         soak(args.build, args.case)
 

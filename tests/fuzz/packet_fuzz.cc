@@ -7,6 +7,7 @@
 
 #include "coflow/check.h"
 #include "transport/dpdk/frame.h"
+#include "transport/dpdk/neighbour.h"
 #include "transport/dpdk/wire.h"
 
 namespace dpdk = weir::transport::dpdk;
@@ -45,6 +46,14 @@ void Packets(std::span<const std::byte> input) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const auto input = std::as_bytes(std::span(bytes, size));
   Packets(input);
+  dpdk::NeighbourMessage heard;
+  if (dpdk::DecodeNeighbour(input, &heard)) {
+    std::array<std::byte, dpdk::kNeighbourFrameBytes> again{};
+    dpdk::NeighbourMessage same;
+    const std::size_t written = dpdk::EncodeNeighbour(heard, heard.sender_mac, again.data());
+    WEIR_CHECK(dpdk::DecodeNeighbour(std::span(again).first(written), &same));
+    WEIR_CHECK(same.asks == heard.asks && same.sender == heard.sender && same.sender_mac == heard.sender_mac);
+  }
   dpdk::Datagram datagram;
   if (dpdk::DecodeFrame(input, &datagram) == dpdk::FrameVerdict::kOk) {
     WEIR_CHECK(datagram.payload.size() + dpdk::FrameOverhead(datagram.path.source.is_v4()) <= size);

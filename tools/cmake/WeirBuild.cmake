@@ -92,6 +92,10 @@ function(weir_link_dpdk target)
   endif()
   target_link_libraries(${target} PRIVATE -Wl,--whole-archive ${libraries} -Wl,--no-whole-archive
                                           -Wl,--exclude-libs,ALL ${system})
+  # Bursts and the callbacks of DPDK's interrupt thread take turns: transport/dpdk/ethdev/interrupts.h.
+  foreach(call IN ITEMS register unregister unregister_pending)
+    target_link_options(${target} PRIVATE -Wl,--wrap=rte_intr_callback_${call})
+  endforeach()
   if(NOT WEIR_SANITIZE)
     target_link_options(${target} PRIVATE -Wl,-z,defs)
   endif()

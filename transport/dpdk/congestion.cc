@@ -12,6 +12,7 @@ class FixedWindow final : public CongestionControl {
   explicit FixedWindow(Bytes window) : window_(window) {}
   void OnAck(const Sample&) noexcept override {}
   void OnTimeout() noexcept override {}
+  void OnTimeoutUndone() noexcept override {}
   Bytes window() const noexcept override { return window_; }
 
  private:
@@ -27,20 +28,29 @@ class DelayWindow final : public CongestionControl {
         window_(std::min(most_, kFirstSegments * segment_)) {}
 
   void OnAck(const Sample& sample) noexcept override {
-    if (sample.round_trip > 0) Measure(sample.now, sample.round_trip);
+    if (sample.round_trip > 0) {
+      round_ = round_ == 0 ? sample.round_trip : round_ + (sample.round_trip - round_) / 8;
+      if (!sample.late) Measure(sample.now, sample.round_trip);
+    }
     marked_ += kMarkedGain * (sample.marked - marked_);
     acked_ += static_cast<double>(sample.bytes);
     lost_ += static_cast<double>(sample.lost);
-    const Nanoseconds queue = smooth_ - base_;
+    const Nanoseconds queue = sample.late ? 0 : smooth_ - base_;  // Not known is as good as none: losses still count.
     if (sample.now >= round_ends_) EndRound(sample, queue);
     if (queue < target_ && (lost_ == 0 || 2 * queue < target_)) Grow(static_cast<double>(sample.bytes), queue);
     window_ = std::clamp(window_, kLeastSegments * segment_, most_);
   }
 
   void OnTimeout() noexcept override {
+    undo_window_ = std::max(undo_window_, window_);
     starting_ = false;
     before_timeout_ = std::max(before_timeout_, window_ / 2);
     window_ = kLeastSegments * segment_;
+  }
+
+  void OnTimeoutUndone() noexcept override {
+    window_ = std::max(window_, undo_window_);
+    undo_window_ = 0;
   }
 
   Bytes window() const noexcept override { return static_cast<Bytes>(window_); }
@@ -83,6 +93,7 @@ class DelayWindow final : public CongestionControl {
     if (marked_ > 0.01) cut = std::max(cut, marked_ / 2);
     const bool shallow = lost_ > kLossShare * (acked_ + lost_);
     if (lost_ > 0 && (shallow || 2 * queue >= target_)) cut = kCutMost;
+    undo_window_ = 0;
     if (cut > 0) {
       starting_ = false;
       before_timeout_ = 0;
@@ -90,7 +101,7 @@ class DelayWindow final : public CongestionControl {
     }
     acked_ = 0;
     lost_ = 0;
-    round_ends_ = sample.now + smooth_;
+    round_ends_ = sample.now + round_;
   }
 
   Nanoseconds target_;
@@ -99,12 +110,14 @@ class DelayWindow final : public CongestionControl {
   double window_;
   bool starting_ = true;       ///< The window doubles each round trip until there is a queue.
   double before_timeout_ = 0;  ///< It also doubles up to this, half of what it was before a timeout.
+  double undo_window_ = 0;     ///< What it was before timeouts that no round trip has followed.
   double marked_ = 0;
   double acked_ = 0;  ///< In this round trip.
   double lost_ = 0;
   Nanoseconds base_ = 0;  ///< The shortest round trip.
   Nanoseconds base_at_ = 0;
   Nanoseconds smooth_ = 0;
+  Nanoseconds round_ = 0;  ///< A round trip and all that the ends add to it.
   Nanoseconds round_ends_ = 0;
 };
 

@@ -12,10 +12,12 @@ namespace {
 
 constexpr Nanoseconds kHelloAgain = 5 * kMillisecond;
 constexpr Nanoseconds kHelloAgainMax = 500 * kMillisecond;
+constexpr Nanoseconds kAskAgain = 20 * kMillisecond;
 
 Peer PeerOf(const Endpoint& endpoint, const Place& place) {
   Peer peer;
   peer.path = endpoint.PathTo(place.address, place.mac, place.port);
+  peer.next_hop = endpoint.NextHop(place.address);
   peer.packet_max = endpoint.PacketMax();
   peer.name = fmt::format("{} ({})", place.identity, place.address.ToString());
   return peer;
@@ -29,7 +31,16 @@ PacketConnector::PacketConnector(Endpoint* endpoint, const Place& place, Lane* l
       lane_(lane),
       nonce_(endpoint->NewNonce()),
       deadline_(endpoint->clock().Now() + endpoint->options().connect_within),
-      wait_(kHelloAgain) {}
+      wait_(kHelloAgain) {
+  asks_ = endpoint->MustAsk(peer_.next_hop, place.address, &peer_.path.destination_mac);
+  if (!asks_) return;
+  if (!endpoint->neighbours().Want(peer_.next_hop)) {
+    verdict_ = Status(StatusCode::kResourceExhausted,
+                      fmt::format("{} neighbours are known, more are not allowed", NeighbourTable::kMax));
+  }
+  asks_until_ = endpoint->clock().Now() + endpoint->options().neighbour_within;
+  wait_ = kAskAgain;
+}
 
 PacketConnector::~PacketConnector() {
   const Endpoint::Guard guard(&endpoint_);
@@ -48,6 +59,14 @@ Result<std::unique_ptr<Sender>> PacketConnector::Poll() {
     if (!congestion) return Problem(congestion.error());
     return std::make_unique<PacketSender>(&endpoint_, peer_, channel(), welcome_.slots, lane_, std::move(*congestion));
   }
+  if (asks_ && !FindNextHop(now)) {
+    if (now < asks_until_) return nullptr;
+    return Problem(
+        Status(StatusCode::kUnavailable,
+               fmt::format("nobody on the segment says that it has {}, the next hop, although it was asked for "
+                           "{} times within {:.1f} s; is that address right, and the device on its segment?",
+                           peer_.next_hop.ToString(), asked_, ToSeconds(endpoint_.options().neighbour_within))));
+  }
   if (now >= deadline_) {
     return Problem(Status(StatusCode::kUnavailable,
                           fmt::format("no answer within {:.1f} s", ToSeconds(endpoint_.options().connect_within))));
@@ -59,6 +78,23 @@ Result<std::unique_ptr<Sender>> PacketConnector::Poll() {
     endpoint_.Flush();
   }
   return nullptr;
+}
+
+bool PacketConnector::FindNextHop(Nanoseconds now) noexcept {
+  if (const MacAddress* mac = endpoint_.neighbours().Find(peer_.next_hop)) {
+    peer_.path.destination_mac = *mac;
+    asks_ = false;
+    again_at_ = 0;
+    wait_ = kHelloAgain;
+    return true;
+  }
+  if (now < again_at_) return false;
+  again_at_ = now + wait_;
+  wait_ = std::min(2 * wait_, kHelloAgainMax);
+  asked_++;
+  endpoint_.AskFor(peer_.next_hop);
+  endpoint_.Flush();
+  return false;
 }
 
 tl::unexpected<Status> PacketConnector::Problem(const Status& status) const {

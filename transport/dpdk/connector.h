@@ -27,12 +27,17 @@ class PacketConnector final : public Connector, private ChannelEnd {
 
   Status Judge(const Greeting& welcome) const;
   void SayHello() noexcept;
+  /// Whether the next hop is known; asks when it is time to.
+  bool FindNextHop(Nanoseconds now) noexcept;
   tl::unexpected<Status> Problem(const Status& status) const;
 
   Place place_;
   Lane* lane_;
   Nonce nonce_;
   Nanoseconds deadline_;
+  bool asks_ = false;  ///< For the next hop, until
+  Nanoseconds asks_until_ = 0;
+  std::uint32_t asked_ = 0;  ///< So often.
   Nanoseconds again_at_ = 0;
   Nanoseconds wait_;
   bool answered_ = false;

@@ -34,8 +34,9 @@ std::uint64_t Random() {
 /// The port, the transport on it, and the thread that answers.
 class DpdkTransport final : public PacketTransport {
  public:
-  DpdkTransport(std::unique_ptr<dpdk::EthdevPort> port, std::unique_ptr<PacketTransport> inner, bool keeper)
-      : port_(std::move(port)), inner_(std::move(inner)) {
+  DpdkTransport(std::unique_ptr<dpdk::EthdevPort> port, std::unique_ptr<dpdk::ImpairedPort> impaired,
+                std::unique_ptr<PacketTransport> inner, bool keeper)
+      : port_(std::move(port)), impaired_(std::move(impaired)), inner_(std::move(inner)) {
     if (keeper) keeper_ = std::thread([this] { Keep(); });
   }
   ~DpdkTransport() override {
@@ -69,6 +70,7 @@ class DpdkTransport final : public PacketTransport {
   }
 
   std::unique_ptr<dpdk::EthdevPort> port_;
+  std::unique_ptr<dpdk::ImpairedPort> impaired_;  ///< Null: it is as good as it is.
   std::unique_ptr<PacketTransport> inner_;
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -84,9 +86,12 @@ Result<std::unique_ptr<PacketTransport>> MakeDpdkTransport(const DpdkOptions& op
   auto port = dpdk::OpenEthdev(options.port);
   if (!port) return tl::unexpected(port.error());
   const std::string name = options.port.device.substr(0, options.port.device.find(','));
-  auto inner = MakePacketTransport(endpoint, name, port->get(), &clock, Random);
+  std::unique_ptr<dpdk::ImpairedPort> impaired;
+  if (options.impairment.any()) impaired = std::make_unique<dpdk::ImpairedPort>(port->get(), options.impairment);
+  dpdk::PacketPort* used = impaired == nullptr ? static_cast<dpdk::PacketPort*>(port->get()) : impaired.get();
+  auto inner = MakePacketTransport(endpoint, name, used, &clock, Random);
   if (!inner) return tl::unexpected(inner.error());
-  return std::make_unique<DpdkTransport>(std::move(*port), std::move(*inner), options.keeper);
+  return std::make_unique<DpdkTransport>(std::move(*port), std::move(impaired), std::move(*inner), options.keeper);
 }
 
 }  // namespace weir::transport

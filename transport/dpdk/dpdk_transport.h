@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "transport/dpdk/ethdev/ethdev.h"
+#include "transport/dpdk/impaired_port.h"
 #include "transport/dpdk/packet_transport.h"
 
 namespace weir::transport {
@@ -10,6 +11,7 @@ namespace weir::transport {
 struct DpdkOptions {
   dpdk::EndpointOptions endpoint;  ///< Identity empty: host name and process.
   dpdk::EthdevSettings port;
+  dpdk::Impairment impairment;  ///< Of what is sent; for tests of a bad path on a good one.
   /// A thread that answers peers while nobody calls the transport. Without it, a process that is busy elsewhere for
   /// dead_after is taken for dead.
   bool keeper = true;

@@ -14,7 +14,7 @@ namespace weir::transport::dpdk {
 ChannelEnd::ChannelEnd(Endpoint* endpoint, Peer peer, const char* doing, std::uint64_t channel)
     : endpoint_(*endpoint), peer_(std::move(peer)), doing_(doing), channel_(channel) {
   const Nanoseconds now = endpoint_.clock().Now();
-  heard_at_ = checked_at_ = awake_since_ = beat_at_ = now;
+  heard_at_ = checked_at_ = beat_at_ = now;
   endpoint_.Add(this);
 }
 
@@ -30,13 +30,14 @@ void ChannelEnd::Unregister() noexcept {
 void ChannelEnd::CheckLife(Nanoseconds now) noexcept {
   if (!failure_.ok()) return;
   const Nanoseconds beat = endpoint_.options().dead_after / 8;
-  if (now - checked_at_ > beat) awake_since_ = now;
+  silent_ += std::min({now - checked_at_, kLookMax, beat});
   checked_at_ = now;
-  if (now - std::max(heard_at_, awake_since_) > endpoint_.options().dead_after) {
+  if (silent_ > endpoint_.options().dead_after) {
     return Fail(StatusCode::kUnavailable, "the link is dead: nothing came back within the bound");
   }
   if (now - std::max(heard_at_, beat_at_) < beat) return;
   beat_at_ = now;
+  if (endpoint_.neighbours().wanted(peer_.next_hop)) endpoint_.AskFor(peer_.next_hop);  // It may have moved.
   Beat();
 }
 
@@ -93,13 +94,26 @@ void Endpoint::Bury(std::uint64_t channel, const Peer& peer, const Ack& last) {
 FramePath Endpoint::PathTo(const IpAddress& address, const MacAddress& mac, std::uint16_t port) const {
   FramePath path;
   path.source_mac = port_.mac();
-  path.destination_mac = options_.gateway == MacAddress{} ? mac : options_.gateway;
+  path.destination_mac = mac;
   path.source = options_.address;
   path.destination = address;
   path.source_port = options_.port;
   path.destination_port = port;
   path.ecn = options_.ecn ? Ecn::kCapable : Ecn::kNot;
   return path;
+}
+
+IpAddress Endpoint::NextHop(const IpAddress& address) const noexcept {
+  const bool has_gateway = options_.gateway_address != IpAddress{} || options_.gateway != MacAddress{};
+  if (!has_gateway) return address;
+  const bool near = options_.prefix_bits > 0 && SamePrefix(address, options_.address, options_.prefix_bits);
+  return near ? address : options_.gateway_address;
+}
+
+bool Endpoint::MustAsk(const IpAddress& next_hop, const IpAddress& address, MacAddress* mac) const noexcept {
+  if (next_hop == address) return options_.ask_neighbours;
+  *mac = options_.gateway;
+  return options_.gateway == MacAddress{};
 }
 
 std::size_t Endpoint::PacketMax() const {

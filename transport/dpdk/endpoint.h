@@ -11,6 +11,7 @@
 
 #include "transport/clock.h"
 #include "transport/dpdk/frame.h"
+#include "transport/dpdk/neighbour.h"
 #include "transport/dpdk/options.h"
 #include "transport/dpdk/packet_port.h"
 #include "transport/dpdk/wire.h"
@@ -24,6 +25,7 @@ class PacketListener;
 struct Peer {
   std::uint64_t channel = 0;   ///< Its number there; 0: not known yet.
   FramePath path;              ///< From us to it.
+  IpAddress next_hop;          ///< Who has the MAC address in it.
   std::size_t packet_max = 0;  ///< Payload of a frame to it.
   std::string name;            ///< Identity and address.
 };
@@ -32,8 +34,9 @@ struct Peer {
 /// say what a packet means. Registered with the endpoint from its first to its last moment; called under the endpoint's
 /// guard.
 ///
-/// A peer is dead when nothing came from it for dead_after although it was asked eight times. Time in which nobody
-/// served our own endpoint does not count.
+/// A peer is dead when nothing came from it for dead_after although it was asked eight times. Only time in which our
+/// own endpoint was served counts: of a span between two looks, kLookMax at most. So a process that gets no core does
+/// not take its peer's answers, which wait in a queue, for silence.
 class ChannelEnd {
  public:
   ChannelEnd(Endpoint* endpoint, Peer peer, const char* doing, std::uint64_t channel);
@@ -51,9 +54,14 @@ class ChannelEnd {
   /// A hello that came again: true if it was ours, and answered.
   virtual bool OnHello(const Greeting&) noexcept { return false; }
 
+  /// The next hop is elsewhere now.
+  void Redirect(const MacAddress& mac) noexcept { peer_.path.destination_mac = mac; }
   std::uint64_t channel() const { return channel_; }
   const Peer& peer() const { return peer_; }
-  void Heard(Nanoseconds now) { heard_at_ = now; }
+  void Heard(Nanoseconds now) {
+    heard_at_ = now;
+    silent_ = 0;
+  }
   /// The peer does not know the channel, or no longer.
   void OnReset() noexcept { Fail(StatusCode::kUnavailable, "the peer closed the channel"); }
 
@@ -71,12 +79,14 @@ class ChannelEnd {
   Status failure_;
 
  private:
+  static constexpr Nanoseconds kLookMax = 5 * kMillisecond;
+
   const char* doing_;  ///< "sending to"
   std::uint64_t channel_;
   bool registered_ = true;
   Nanoseconds heard_at_;
   Nanoseconds checked_at_;
-  Nanoseconds awake_since_;
+  Nanoseconds silent_ = 0;  ///< Time served since something came.
   Nanoseconds beat_at_;
 };
 
@@ -94,6 +104,7 @@ struct EndpointCounters {
   std::uint64_t repeated = 0;    ///< Segments that were sent again.
   std::uint64_t duplicates = 0;  ///< Segments that came again.
   std::uint64_t timeouts = 0;
+  std::uint64_t neighbours_answered = 0;  ///< Questions for our address.
 };
 
 /// All channels over one port: tells packets apart, and serves heartbeats. No DPDK in here: frames come from and go to
@@ -146,13 +157,22 @@ class Endpoint {
   bool Repeat(const Greeting& hello) noexcept;
   /// A receiver that has closed: what it had is told to a sender that asks later.
   void Bury(std::uint64_t channel, const Peer& peer, const Ack& last);
-  /// To an address of the same family; the MAC is that of the handle or the gateway.
+  /// To an address of the same family, by a next hop at `mac`.
   FramePath PathTo(const IpAddress& address, const MacAddress& mac, std::uint16_t port) const;
+  /// Who frames to `address` go to.
+  IpAddress NextHop(const IpAddress& address) const noexcept;
+  /// Whether the MAC address of that next hop has to be asked for; false: `*mac` is it, or stays as it is.
+  bool MustAsk(const IpAddress& next_hop, const IpAddress& address, MacAddress* mac) const noexcept;
+  /// Asks all on the segment.
+  void AskFor(const IpAddress& neighbour) noexcept;
+  NeighbourTable& neighbours() { return neighbours_; }
   std::size_t PacketMax() const;
 
   const EndpointOptions& options() const { return options_; }
   const Clock& clock() const { return clock_; }
   std::size_t channels() const { return ends_.size(); }
+  /// What came with this burst may have waited for us, so the time it took says nothing of the path.
+  bool late() const { return late_; }
   MacAddress mac() const { return port_.mac(); }
   EndpointCounters& counters() { return counters_; }
 
@@ -161,6 +181,7 @@ class Endpoint {
   static constexpr std::size_t kBurst = 64;
   static constexpr std::size_t kBurstsAtOnce = 4;
   static constexpr std::size_t kGraves = 256;
+  static constexpr Nanoseconds kLateShare = 4;  ///< Of queue_target.
 
   struct Grave {
     std::uint64_t channel = 0;
@@ -173,6 +194,7 @@ class Endpoint {
   void OnHello(const Datagram& datagram, Nanoseconds now) noexcept;
   void OnUnknown(const Header& header, const Datagram& datagram) noexcept;
   void OnReset(const Datagram& datagram) noexcept;
+  bool OnNeighbour(std::span<const std::byte> frame) noexcept;
   FramePath Reverse(const FramePath& path) const noexcept;
 
   EndpointOptions options_;
@@ -183,10 +205,14 @@ class Endpoint {
   EndpointCounters counters_;
   std::unordered_map<std::uint64_t, ChannelEnd*> ends_;
   std::map<Nonce, PacketListener*> listeners_;
+  NeighbourTable neighbours_;
   std::vector<ChannelEnd*> touched_;  ///< In this burst.
   std::array<std::span<const std::byte>, kBurst> frames_{};
   std::byte* reserved_ = nullptr;
   Nanoseconds tick_at_ = 0;
+  Nanoseconds served_at_ = 0;
+  bool late_ = false;
+  bool drained_ = true;        ///< After the last time that we were late.
   std::vector<Grave> graves_;  ///< A ring.
   std::size_t next_grave_ = 0;
 };

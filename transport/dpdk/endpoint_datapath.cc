@@ -37,13 +37,18 @@ void Endpoint::Touch(ChannelEnd* end) noexcept {
 }
 
 void Endpoint::Serve(Nanoseconds now) noexcept {
-  for (std::size_t burst = 0; burst < kBurstsAtOnce; ++burst) {
+  // Until the queue is empty, what comes out of it has waited.
+  late_ = !drained_ || now - served_at_ > options_.queue_target / kLateShare;
+  served_at_ = now;
+  bool drained = false;
+  for (std::size_t burst = 0; burst < kBurstsAtOnce && !drained; ++burst) {
     const std::size_t count = port_.Receive(frames_);
     for (std::size_t i = 0; i < count; ++i) Dispatch(frames_[i], now);
     for (ChannelEnd* end : touched_) end->AfterBurst(now);
     touched_.clear();
-    if (count < frames_.size()) break;
+    drained = count < frames_.size();
   }
+  drained_ = drained || !late_;
   if (now >= tick_at_) {
     tick_at_ = now + kTickEvery;
     for (const auto& [number, end] : ends_) end->OnTick(now);
@@ -58,7 +63,7 @@ void Endpoint::Dispatch(std::span<const std::byte> frame, Nanoseconds now) noexc
     case FrameVerdict::kOk:
       break;
     case FrameVerdict::kOther:
-      counters_.not_ours++;
+      if (!OnNeighbour(frame)) counters_.not_ours++;
       return;
     case FrameVerdict::kMalformed:
       counters_.malformed++;
@@ -152,6 +157,29 @@ void Endpoint::OnReset(const Datagram& datagram) noexcept {
   for (const auto& [number, end] : ends_) {
     if (ack.echo != 0 && end->peer().channel == ack.echo) return end->OnReset();
   }
+}
+
+/// True if the frame was about who has which address, and of use.
+bool Endpoint::OnNeighbour(std::span<const std::byte> frame) noexcept {
+  NeighbourMessage heard;
+  if (!DecodeNeighbour(frame, &heard) || heard.sender_mac == port_.mac()) return false;
+  if (neighbours_.Learn(heard.sender, heard.sender_mac)) {
+    for (const auto& [number, end] : ends_) {
+      if (end->peer().next_hop == heard.sender) end->Redirect(heard.sender_mac);
+    }
+  }
+  if (!heard.asks || heard.target != options_.address) return neighbours_.wanted(heard.sender);
+  std::byte* room = port_.Reserve();
+  if (room == nullptr) return true;
+  port_.Commit(EncodeNeighbour({false, options_.address, port_.mac(), heard.sender}, heard.sender_mac, room));
+  counters_.neighbours_answered++;
+  return true;
+}
+
+void Endpoint::AskFor(const IpAddress& neighbour) noexcept {
+  std::byte* room = port_.Reserve();
+  if (room == nullptr) return;
+  port_.Commit(EncodeNeighbour({true, options_.address, port_.mac(), neighbour}, {}, room));
 }
 
 FramePath Endpoint::Reverse(const FramePath& path) const noexcept {

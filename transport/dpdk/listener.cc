@@ -48,7 +48,11 @@ void PacketListener::Greet(const Greeting& hello, const Datagram& datagram, Nano
   taken_ = hello.channel;
   Peer peer;
   peer.channel = hello.from;
-  peer.path = endpoint_.PathTo(datagram.path.source, datagram.path.source_mac, endpoint_.options().port);
+  peer.next_hop = endpoint_.NextHop(datagram.path.source);
+  MacAddress mac{};
+  static_cast<void>(endpoint_.MustAsk(peer.next_hop, datagram.path.source, &mac));
+  if (mac == MacAddress{}) mac = datagram.path.source_mac;  // Back where it came from: nobody needs to be asked.
+  peer.path = endpoint_.PathTo(datagram.path.source, mac, endpoint_.options().port);
   peer.packet_max = std::min<std::size_t>(hello.packet_max, endpoint_.PacketMax());
   peer.name = fmt::format("{} ({})", hello.identity, datagram.path.source.ToString());
   receiver_ = std::make_unique<PacketReceiver>(&endpoint_, std::move(peer), slots_, nonce_, hello.channel);

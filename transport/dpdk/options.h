@@ -23,8 +23,18 @@ struct EndpointOptions {
   std::string identity;
   IpAddress address;            ///< Ours.
   std::uint16_t port = 47'800;  ///< UDP, the same on all hosts of a fabric.
-  /// The next hop to peers; all zeros: the peer itself, at the MAC address in its handle.
+  /// How many leading bits of an address say that it is on our segment; 0: all are. At most those of the address.
+  std::uint32_t prefix_bits = 0;
+  /// The next hop to peers that are not on our segment: its address, which is then asked for (ARP, neighbour
+  /// discovery), or its MAC address. With neither, every peer is on our segment. With prefix_bits 0, every peer is
+  /// behind it.
+  IpAddress gateway_address;
   MacAddress gateway{};
+  /// Ask for the MAC address of peers on our segment, too, instead of believing their handle.
+  bool ask_neighbours = false;
+  /// A next hop that does not answer for so long is not there. It is asked after 0, 20, 60, 140 ms, and so on up to
+  /// each 0.5 s.
+  Nanoseconds neighbour_within = 3 * kSecond;
   /// Differentiated services code point for each queue level, 0 .. 63. The default: expedited first, then the assured
   /// classes, then best effort; class selector 1 ("scavenger") last.
   std::array<std::uint8_t, 8> dscp{46, 34, 26, 18, 10, 0, 0, 8};

@@ -24,6 +24,11 @@ Status CheckOptions(const EndpointOptions& options, std::size_t frame_bytes) {
     return wrong("identity", '"' + options.identity + '"', "1 to 31 printable characters, no blanks");
   }
   if (options.address == IpAddress{}) return wrong("address", options.address.ToString(), "one of this host");
+  const std::uint32_t bits = options.address.is_v4() ? 32 : 128;
+  if (options.prefix_bits > bits) return wrong("prefix", options.prefix_bits, fmt::format("0 to {}", bits));
+  if (options.gateway_address != IpAddress{} && options.gateway_address.is_v4() != options.address.is_v4()) {
+    return wrong("gateway", options.gateway_address.ToString(), "an address of the family of ours");
+  }
   if (options.port == 0) return wrong("port", options.port, "1 to 65535");
   if (options.paths < 1 || options.paths > dpdk::kPathsMax || options.port + options.paths > 65'536) {
     return wrong("paths", options.paths,

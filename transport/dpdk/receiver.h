@@ -91,6 +91,7 @@ class PacketReceiver final : public Receiver, private ChannelEnd {
   std::uint32_t arrived_ = 0;
   std::uint64_t echo_ = 0;
   Nanoseconds echo_at_ = 0;
+  bool echo_late_ = false;
   std::uint8_t answer_ = 0;
 };
 

@@ -91,6 +91,7 @@ void PacketReceiver::OnData(const Datagram& datagram, Nanoseconds now) noexcept 
   }
   echo_ = data.sent_at;
   echo_at_ = now;
+  echo_late_ = endpoint_.late();
   if (PlaceData(data, datagram.payload.subspan(kDataBytes))) Mark(data.sequence);
 }
 
@@ -184,6 +185,7 @@ void PacketReceiver::Say(Kind kind, std::uint8_t flags, Nanoseconds now) noexcep
   ack.arrived = arrived_;
   ack.echo = echo_;
   ack.delay = echo_ == 0 ? 0 : static_cast<std::uint32_t>(std::clamp<Nanoseconds>(now - echo_at_, 0, 0xffff'ffff));
+  if (echo_ != 0 && echo_late_) flags |= Header::kLate;
   echo_ = 0;
   FillMap(&ack);
   ack.first_grant = next_grant_;

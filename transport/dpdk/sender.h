@@ -84,7 +84,7 @@ class PacketSender final : public Sender, private ChannelEnd {
   void Beat() noexcept override;
   void Leave() noexcept override;
 
-  void OnAck(const Ack& ack, Nanoseconds now) noexcept;
+  void OnAck(const Ack& ack, bool late, Nanoseconds now) noexcept;
   bool TakeAck(const Ack& ack) noexcept;
   bool Acknowledge(std::uint32_t sequence) noexcept;
   void TakeGrants(const Ack& ack) noexcept;
@@ -140,6 +140,7 @@ class PacketSender final : public Sender, private ChannelEnd {
   Nanoseconds newest_sent_at_ = 0;  ///< Of the acknowledged ones.
   Nanoseconds progress_at_ = 0;     ///< An acknowledgement last brought something, or a timeout ended.
   bool probed_ = false;             ///< Since then.
+  Nanoseconds timed_out_at_ = 0;    ///< The window was cut then, and nothing sent later has come; 0: it was not.
   std::uint32_t backoff_ = 0;
   std::uint32_t congested_ = 0;  ///< As the last acknowledgement counted.
   std::uint32_t arrived_ = 0;

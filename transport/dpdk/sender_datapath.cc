@@ -216,7 +216,7 @@ void PacketSender::OnPacket(const Header& header, const Datagram& datagram, Nano
     return;
   }
   Heard(now);
-  OnAck(ack, now);
+  OnAck(ack, endpoint_.late() || (header.flags & Header::kLate) != 0, now);
   if (header.kind == Kind::kClose) return Fail(StatusCode::kUnavailable, "the peer closed the channel");
   if ((header.flags & Header::kAnswer) != 0) {
     confirm_ = true;
@@ -224,7 +224,7 @@ void PacketSender::OnPacket(const Header& header, const Datagram& datagram, Nano
   }
 }
 
-void PacketSender::OnAck(const Ack& ack, Nanoseconds now) noexcept {
+void PacketSender::OnAck(const Ack& ack, bool late, Nanoseconds now) noexcept {
   TakeGrants(ack);
   // An old one, or one of what was never sent.
   if (ack.cumulative - oldest_ > next_ - oldest_) return;
@@ -235,8 +235,14 @@ void PacketSender::OnAck(const Ack& ack, Nanoseconds now) noexcept {
   backoff_ = 0;
   probed_ = false;
   progress_at_ = now;
+  if (timed_out_at_ != 0 && ack.echo != 0) {
+    // What came was sent before the timeout: it was not lost, only slow (after RFC 3522, section 3.2).
+    if (static_cast<Nanoseconds>(ack.echo) < timed_out_at_) congestion_->OnTimeoutUndone();
+    timed_out_at_ = 0;
+  }
   CongestionControl::Sample sample;
   sample.now = now;
+  sample.late = late;
   sample.round_trip = round_trip == 0 ? 0 : std::max<Nanoseconds>(round_trip - ack.delay, 1);
   sample.bytes = acknowledged_bytes_;
   sample.lost = lost_bytes_;
@@ -332,6 +338,7 @@ void PacketSender::CheckTimeout(Nanoseconds now) noexcept {
   backoff_++;
   progress_at_ = now;
   congestion_->OnTimeout();
+  timed_out_at_ = now;
   while (flying_.head != kNone) {
     const std::uint32_t at = flying_.head;
     Unlink(&flying_, at);

@@ -37,6 +37,8 @@ enum class Kind : std::uint8_t { kHello = 1, kWelcome = 2, kData = 3, kAck = 4, 
 /// In front of every packet; the same in all versions.
 struct Header {
   static constexpr std::uint8_t kAnswer = 1;  ///< Flag: whoever gets this says something at once.
+  /// Flag of an acknowledgement: what it echoes waited for its receiver to look, for nobody knows how long.
+  static constexpr std::uint8_t kLate = 2;
   Kind kind = Kind::kPing;
   std::uint8_t flags = 0;
   std::uint16_t length = 0;  ///< Of the packet, this included.

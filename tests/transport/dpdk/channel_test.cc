@@ -127,6 +127,54 @@ TEST_F(Channels, TimeInWhichNobodyServedUsIsNotHeldAgainstThePeer) {
   Move(100'000, kSecond);
 }
 
+TEST_F(Channels, ASilentCutIsJudgedByTheTimeInWhichWeLooked) {
+  EndpointOptions options;
+  options.dead_after = 200 * kMillisecond;
+  Start({}, options);
+  Connect();
+  wire_->Keep(0, nullptr);
+  wire_->Keep(1, nullptr);
+  wire_->Cut(true);
+  Request* send = nullptr;
+  std::byte byte{};
+  const Part part{&byte, 1, {}};
+  ASSERT_EQ(sender_->Isend(std::span(&part, 1), 0, &send), Outcome::kDone);
+  // A process that gets to look once in 100 ms: after 2 s it has looked 20 times.
+  int looks = 0;
+  for (; sender_->Test(send, {}) != Outcome::kFailed; ++looks) {
+    ASSERT_LT(looks, 100);
+    clock_.Advance(100 * kMillisecond);
+  }
+  EXPECT_GE(looks, 20);
+}
+
+TEST_F(Channels, APeerThatLooksSeldomIsSlowAndNotMore) {
+  Start({});
+  Connect();
+  wire_->Keep(1, nullptr);
+  Move(1'000'000, kSecond);
+  std::vector<std::byte> room(4'000'000);
+  const Part part{room.data(), room.size(), {}};
+  std::vector<std::byte> into(room.size());
+  const Slot slot{into.data(), into.size(), 0, {}};
+  Request* send = nullptr;
+  Request* receive = nullptr;
+  ASSERT_EQ(receiver_->Irecv(std::span(&slot, 1), &receive), Outcome::kDone);
+  ASSERT_EQ(sender_->Isend(std::span(&part, 1), 0, &send), Outcome::kDone);
+  Nanoseconds looks_at = clock_.Now();
+  const Nanoseconds begin = clock_.Now();
+  bool received = false;
+  EXPECT_TRUE(Until(10 * kSecond, [&] {
+    if (!received && clock_.Now() >= looks_at) {  // Once in 20 ms, until nothing is left to see.
+      for (int i = 0; i < 32 && !received; ++i) received = receiver_->Test(receive, {}) == Outcome::kDone;
+      looks_at = clock_.Now() + 20 * kMillisecond;
+    }
+    return sender_->Test(send, {}) == Outcome::kDone;
+  }));
+  // 4 MB in windows that grow from about a quarter of that: each look takes all that is on the way.
+  EXPECT_LE(clock_.Now() - begin, 500 * kMillisecond);
+}
+
 TEST_F(Channels, AWireThatIsFullIsUsedWithoutFillingItsQueue) {
   // 1 Gbit/s and 100 us, with room for 20 ms in front of it: 4 MB take 32 ms and the headers.
   WireOptions wire;

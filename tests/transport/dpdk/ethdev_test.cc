@@ -4,6 +4,14 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <thread>
+
+#include "transport/clock.h"
 
 namespace weir::transport::dpdk {
 namespace {
@@ -38,6 +46,61 @@ TEST(Ethdev, ADeviceThatIsNotThereIsRefusedAndTheProcessStaysAsItWas) {
     sigaction(number, nullptr, &now);
     EXPECT_EQ(now.sa_handler, before[number].sa_handler) << "signal " << number;
   }
+}
+
+/// A thread that sends and receives as fast as it can, until it is deleted; then the port is closed.
+class BusyPort {
+ public:
+  explicit BusyPort(std::unique_ptr<EthdevPort> port) : port_(std::move(port)), thread_([this] { Run(); }) {}
+  ~BusyPort() {
+    ends_ = true;
+    thread_.join();
+  }
+  std::uint64_t received() const { return received_; }
+
+ private:
+  void Run() {
+    std::array<std::span<const std::byte>, 64> frames;
+    while (!ends_) {
+      received_ += port_->Receive(frames);
+      for (int i = 0; i < 32 && port_->Reserve() != nullptr; ++i) port_->Commit(1000);
+      port_->Flush();
+      std::this_thread::yield();
+    }
+  }
+
+  std::unique_ptr<EthdevPort> port_;
+  std::atomic<bool> ends_{false};
+  std::atomic<std::uint64_t> received_{0};
+  std::thread thread_;
+};
+
+TEST(Ethdev, PortsOfMemifComeAndGoWhileTheirPeerSends) {
+  const std::string folder = testing::TempDir();
+  const std::string name = "weir-comes-" + std::to_string(getpid()) + ".sock";
+  // The driver has one socket for each spelling of a path, and that is either a server's or a client's.
+  const auto open = [&](const char* device, const char* role, const std::string& path) {
+    auto port = OpenEthdev({std::string(device) + ",socket-abstract=no,role=" + role + ",socket=" + path});
+    EXPECT_TRUE(port.has_value()) << (port ? "" : port.error().ToString());
+    return std::make_unique<BusyPort>(std::move(*port));
+  };
+  auto server = open("net_memif0", "server", folder + name);
+  for (int round = 0; round < 20; ++round) {
+    const std::uint64_t before = server->received();
+    auto client = open("net_memif1", "client", folder + "./" + name);
+    const Nanoseconds deadline = SteadyClock().Now() + 20 * kSecond;
+    while (server->received() < before + 100 || client->received() < 100) {
+      ASSERT_LT(SteadyClock().Now(), deadline) << "round " << round << ": nothing comes";
+      std::this_thread::yield();
+    }
+    if (round % 4 == 3) {  // The one that listens goes first.
+      server.reset();
+      client.reset();
+      server = open("net_memif0", "server", folder + name);
+    }
+  }
+  server.reset();
+  std::remove((folder + name).c_str());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "transport/dpdk/ethdev/eal.h"
+#include "transport/dpdk/ethdev/interrupts.h"
 #include "transport/dpdk/ethdev/pool.h"
 
 namespace weir::transport::dpdk {
@@ -21,8 +22,8 @@ constexpr std::size_t kMtuMax = 9000;
 constexpr std::uint32_t kDescriptorsMax = 4096;
 constexpr unsigned kDriverKeeps = 2 * 2048 + 512;
 
-std::mutex& SetupMutex() {
-  static std::mutex mutex;  // DPDK's setup is for one thread.
+std::recursive_mutex& SetupMutex() {
+  static std::recursive_mutex mutex;  // DPDK's setup is for one thread; opening may end in closing.
   return mutex;
 }
 
@@ -122,6 +123,7 @@ Status RtePort::StartQueues(std::uint32_t descriptors) {
   if (pool_ == nullptr) return Problem(device_, "memory for packets; raise memory_mb", -rte_errno);
   int error = rte_eth_rx_queue_setup(port_, 0, receive, 0, nullptr, pool_);
   if (error == 0) error = rte_eth_tx_queue_setup(port_, 0, send, 0, nullptr);
+  const PortTurns::Exclusion exclusion;
   if (error == 0) error = rte_eth_dev_start(port_);
   if (error != 0) return Problem(device_, "cannot be started", error);
   started_ = true;
@@ -132,8 +134,12 @@ RtePort::~RtePort() {
   if (received_count_ > 0) rte_pktmbuf_free_bulk(received_.data(), received_count_);
   if (sending_count_ > 0) rte_pktmbuf_free_bulk(sending_.data(), sending_count_);
   rte_pktmbuf_free(reserved_);
-  if (started_) static_cast<void>(rte_eth_dev_stop(port_));
-  Unplug(device_);
+  {
+    const std::lock_guard lock(SetupMutex());
+    const PortTurns::Exclusion exclusion;
+    if (started_) static_cast<void>(rte_eth_dev_stop(port_));
+    Unplug(device_);
+  }
   rte_mempool_free(pool_);
 }
 
