@@ -8,6 +8,7 @@
 
 #include "tools/weir-perf/backends.h"
 #include "tools/weir-perf/doctor.h"
+#include "tools/weir-perf/emulate/emulate.h"
 #include "tools/weir-perf/ends.h"
 #include "tools/weir-perf/measure.h"
 #include "tools/weir-perf/rendezvous.h"
@@ -34,6 +35,22 @@ DEFINE_int32(seed, 1, "\"soak\": of sizes, bytes and directives");
 DEFINE_int32(dead_after_ms, 10000, "a link over which nothing came back for so long is dead");
 DEFINE_string(interfaces, "", "network interfaces, as in NCCL_SOCKET_IFNAME; empty: the environment's");
 DEFINE_string(output, "table", "table, json or csv");
+DEFINE_string(plugin, "libnccl-net-weir.so", "\"nccl-emulate\": the network plugin to drive");
+DEFINE_string(abi, "",
+              "\"nccl-emulate\": version of NCCL's interface, v6 to v12; empty: the highest that the plugin has");
+DEFINE_int32(ranks, 2, "\"nccl-emulate\": processes");
+DEFINE_int32(channels, 2, "\"nccl-emulate\": of each pair of ranks");
+DEFINE_string(collectives, "all",
+              "\"nccl-emulate\": all, or some of all-reduce, tree-all-reduce, all-gather, "
+              "reduce-scatter, broadcast, all-to-all, send-receive");
+DEFINE_int32(rounds, 3, "\"nccl-emulate\": of each collective and size");
+DEFINE_int32(cycles, 1, "\"nccl-emulate\": of init, connect, all collectives, close, finalize");
+DEFINE_int32(slice_kb, 128, "\"nccl-emulate\": KiB of one transfer, at most");
+DEFINE_int32(receives, 1, "\"nccl-emulate\": receives posted together by all-to-all and send-receive");
+DEFINE_double(compute_ms, 0, "\"nccl-emulate\": pause between two collectives");
+DEFINE_string(fault, "none", "\"nccl-emulate\": none, abort (everything is closed in flight) or kill (of one rank)");
+DEFINE_double(fault_ms, 50, "\"nccl-emulate\": how long transfers go on before the fault");
+DEFINE_bool(plugin_log, false, "\"nccl-emulate\": show what the plugin says, on standard error");
 DEFINE_string(html, "", "also write an HTML report to this file");
 
 namespace {
@@ -57,6 +74,8 @@ constexpr const char* kUsage =
     "  weir-perf soak   --server HOST --gb 5         random messages both ways under changing directives, each byte "
     "compared\n"
     "  weir-perf doctor                              which backends this host can use, and what to do about the rest\n"
+    "  weir-perf nccl-emulate --plugin PATH          a network plugin of NCCL's driven as NCCL does, all ranks on this "
+    "host\n"
     "Without --server, both ends are threads of this process. Example:\n"
     "  weir-perf pair --sizes 1K,1M --seconds 0.5 --output json";
 
@@ -199,6 +218,35 @@ int Measure(const std::string& command, Rendezvous* rendezvous, weir::tools::Per
   return sheet ? Publish(*sheet, command, output) : Fail(sheet.error());
 }
 
+int EmulateNccl(weir::tools::PerfOutput output) {
+  namespace emulate = weir::tools::emulate;
+  emulate::Options options;
+  const auto version = emulate::ParseVersion(FLAGS_abi);
+  const auto collectives = emulate::ParseCollectives(FLAGS_collectives);
+  const auto sizes = weir::tools::ParseSizes(FLAGS_sizes);
+  const auto fault = emulate::ParseFault(FLAGS_fault);
+  if (!version) return Fail(version.error());
+  if (!collectives) return Fail(Status(collectives.error().code(), "--collectives: " + collectives.error().message()));
+  if (!sizes) return Fail(Status(sizes.error().code(), "--sizes: " + sizes.error().message()));
+  if (!fault) return Fail(fault.error());
+  options.plugin = FLAGS_plugin;
+  options.version = *version;
+  options.ranks = FLAGS_ranks;
+  options.channels = FLAGS_channels;
+  options.collectives = *collectives;
+  options.sizes = *sizes;
+  options.rounds = FLAGS_rounds;
+  options.slice_bytes = static_cast<weir::Bytes>(std::max(FLAGS_slice_kb, 0)) * 1024;
+  options.group = FLAGS_receives;
+  options.cycles = FLAGS_cycles;
+  options.compute = static_cast<weir::Nanoseconds>(FLAGS_compute_ms * 1e6);
+  options.fault = *fault;
+  options.fault_after = static_cast<weir::Nanoseconds>(FLAGS_fault_ms * 1e6);
+  options.list_log = FLAGS_plugin_log;
+  const auto sheet = emulate::Emulate(options);
+  return sheet ? Publish(*sheet, "nccl-emulate", output) : Fail(sheet.error());
+}
+
 int Examine(weir::tools::PerfOutput output) {
   const auto settings = Settings(false);
   if (!settings) return Fail(settings.error());
@@ -259,9 +307,10 @@ int main(int argc, char** argv) {
   gflags::SetVersionString(WEIR_VERSION);
   gflags::ParseCommandLineFlags(&argc, &argv, true);
   const std::string command = argc == 2 ? argv[1] : "";
-  const std::vector<std::string> commands{"serve", "pair", "pacing", "soak", "doctor"};
+  const std::vector<std::string> commands{"serve", "pair", "pacing", "soak", "doctor", "nccl-emulate"};
   if (std::find(commands.begin(), commands.end(), command) == commands.end()) {
-    std::cerr << "weir-perf: expected one command: serve, pair, pacing, soak or doctor\n" << kUsage << '\n';
+    std::cerr << "weir-perf: expected one command: serve, pair, pacing, soak, doctor or nccl-emulate\n"
+              << kUsage << '\n';
     return kWrongUsage;
   }
   const auto output = weir::tools::PerfOutputFromName(FLAGS_output);
@@ -269,6 +318,7 @@ int main(int argc, char** argv) {
   if (Status status = CheckFlags(); !status.ok()) return Fail(status);
   if (command == "serve") return Serve();
   if (command == "doctor") return Examine(*output);
+  if (command == "nccl-emulate") return EmulateNccl(*output);
   if (FLAGS_server.empty()) return MeasureHere(command, *output);
   auto rendezvous = Meet(FLAGS_server);
   return rendezvous ? Measure(command, rendezvous->get(), *output) : Fail(rendezvous.error());

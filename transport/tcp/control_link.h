@@ -53,6 +53,7 @@ class ControlLink {
     return state_;
   }
 
+  int fd() const { return socket_.fd(); }
   State state() const { return state_; }
   /// Of kBroken: an errno, or 0 when the peer broke the protocol.
   int problem() const { return problem_; }

@@ -38,6 +38,15 @@ Status TcpReceiver::Deregister(MemoryId memory) {
   return memory_.Deregister(memory);
 }
 
+std::size_t TcpReceiver::Descriptors(std::span<int> out) const noexcept {
+  std::size_t count = 0;
+  for (const Stream& stream : streams_) {
+    if (count < out.size()) out[count++] = stream.socket.fd();
+  }
+  if (count < out.size()) out[count++] = control_.fd();
+  return count;
+}
+
 void TcpReceiver::Fail(StatusCode code, const std::string& what) noexcept {
   if (!failure_.ok()) return;
   failure_ = Status(code, fmt::format("{}, receiving from {}: {}", ends_.local, ends_.peer, what));

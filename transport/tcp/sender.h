@@ -44,6 +44,7 @@ class TcpSender final : public Sender {
   Outcome Isend(std::span<const Part> parts, std::int32_t tag, Request** request) noexcept override;
   Outcome Test(Request* request, std::span<Bytes> sizes) noexcept override;
   const Status& failure() const noexcept override { return failure_; }
+  std::size_t Descriptors(std::span<int> out) const noexcept override;
 
  private:
   /// A message under way. `assigned` bytes of it were given to streams, which still hold `chunks` pieces.

@@ -1,0 +1,63 @@
+// Making and closing ends of connections. What runs for each transfer is in comm_datapath.cc.
+#include "agents/nccl/comm.h"
+
+#include "agents/nccl/fork_guard.h"
+
+namespace weir::nccl {
+namespace {
+
+constexpr std::size_t kDescriptorsMax = 32;
+
+}  // namespace
+
+Comm::Comm(Context* context) : context_(context) {
+  for (Transfer& transfer : transfers_) {
+    transfer.comm = this;
+    free_.push_back(&transfer);
+  }
+}
+
+Comm::~Comm() = default;
+
+void Comm::Attach(transport::Channel* channel) {
+  channel_ = channel;
+  std::array<int, kDescriptorsMax> fds;
+  CloseInChildren(std::span(fds).first(channel_->Descriptors(fds)));
+}
+
+void Comm::Detach() noexcept {
+  if (channel_ == nullptr) return;
+  std::array<int, kDescriptorsMax> fds;
+  ForgetInChildren(std::span(fds).first(channel_->Descriptors(fds)));
+  channel_ = nullptr;
+}
+
+Result<transport::MemoryId> Comm::Register(void* data, std::size_t size, int kind) {
+  const std::lock_guard lock(mutex_);
+  return channel_->Register(data, size, static_cast<transport::MemoryKind>(kind));
+}
+
+Status Comm::Deregister(transport::MemoryId memory) {
+  const std::lock_guard lock(mutex_);
+  return channel_->Deregister(memory);
+}
+
+SendComm::~SendComm() {
+  Detach();
+}
+
+void SendComm::Connected(std::unique_ptr<transport::Sender> sender) {
+  sender_ = std::move(sender);
+  Attach(sender_.get());
+}
+
+ReceiveComm::ReceiveComm(Context* context, std::unique_ptr<transport::Receiver> receiver)
+    : Comm(context), receiver_(std::move(receiver)) {
+  Attach(receiver_.get());
+}
+
+ReceiveComm::~ReceiveComm() {
+  Detach();
+}
+
+}  // namespace weir::nccl

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "agents/nccl/abi/net.h"
+#include "coflow/status.h"
+#include "transport/pacer/pacer.h"
+#include "transport/transport.h"
+
+/// What NCCL holds of us as opaque pointers: ends of connections, and transfers under way on them. NCCL's service
+/// thread makes, registers and closes, its progress thread transfers; each end has a lock, which is free but when a
+/// buffer is registered while transfers go on.
+namespace weir::nccl {
+
+struct Context;
+class Comm;
+
+/// A send or receive under way. Owned by its Comm.
+struct Transfer {
+  Comm* comm = nullptr;
+  transport::Request* request = nullptr;
+  std::uint32_t buffers = 1;
+};
+
+/// Either end of a connection.
+class Comm {
+ public:
+  static constexpr std::size_t kTransfers = 256;
+
+  explicit Comm(Context* context);
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
+  /// Closes: at once, with transfers under way or without.
+  virtual ~Comm();
+
+  /// The handle of a registration is a MemoryId; NCCL only hands it back.
+  Result<transport::MemoryId> Register(void* data, std::size_t size, int kind);
+  Status Deregister(transport::MemoryId memory);
+  /// On done of a receive, writes one size a buffer; `sizes` may be null.
+  abi::Result Test(Transfer* transfer, int* done, int* sizes) noexcept;
+
+ protected:
+  /// The channel, now that there is one; not null. It must not be replaced.
+  void Attach(transport::Channel* channel);
+  /// Before the channel goes.
+  void Detach() noexcept;
+  Transfer* Take(transport::Request* request) noexcept;
+  bool full() const { return free_.empty(); }
+  /// Says once why the channel failed. Returns what NCCL is to be told.
+  abi::Result Failed() noexcept;
+  virtual void OnDone(Transfer* transfer) noexcept = 0;
+
+  std::mutex mutex_;
+  Context* const context_;
+
+ private:
+  transport::Channel* channel_ = nullptr;
+  bool failure_said_ = false;
+  std::array<Transfer, kTransfers> transfers_;
+  std::vector<Transfer*> free_;
+};
+
+class ListenComm {
+ public:
+  ListenComm(Context* context, std::unique_ptr<transport::Listener> listener)
+      : context_(context), listener_(std::move(listener)) {}
+  Context* context() const { return context_; }
+  transport::Listener& listener() { return *listener_; }
+
+ private:
+  Context* context_;
+  std::unique_ptr<transport::Listener> listener_;
+};
+
+class SendComm final : public Comm {
+ public:
+  explicit SendComm(Context* context) : Comm(context), lane_(&pacer_, nullptr) {}
+  ~SendComm() override;
+  /// What the connection is paced by; made before the connection is.
+  transport::Lane* lane() { return &lane_; }
+  void Connected(std::unique_ptr<transport::Sender> sender);
+
+  /// Success with a null `*transfer`: not now, nothing was consumed.
+  abi::Result Isend(const void* data, std::size_t size, int tag, transport::MemoryId memory, void* phandle,
+                    Transfer** transfer) noexcept;
+
+ private:
+  void OnDone(Transfer* transfer) noexcept override;
+
+  transport::Pacer pacer_;
+  transport::Lane lane_;
+  std::unique_ptr<transport::Sender> sender_;
+};
+
+class ReceiveComm final : public Comm {
+ public:
+  ReceiveComm(Context* context, std::unique_ptr<transport::Receiver> receiver);
+  ~ReceiveComm() override;
+
+  /// Success with a null `*transfer`: not now, nothing was consumed.
+  abi::Result Irecv(std::span<const transport::Slot> slots, Transfer** transfer) noexcept;
+
+ private:
+  void OnDone(Transfer* transfer) noexcept override;
+
+  std::unique_ptr<transport::Receiver> receiver_;
+};
+
+}  // namespace weir::nccl

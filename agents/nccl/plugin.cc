@@ -1,0 +1,193 @@
+#include "agents/nccl/plugin.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "agents/nccl/fork_guard.h"
+#include "agents/nccl/log.h"
+#include "transport/clock.h"
+#include "transport/tcp/tcp_transport.h"
+
+namespace weir::nccl {
+namespace {
+
+constexpr Nanoseconds kAbandonedAfter = 300 * kSecond;
+constexpr int kSpeedUnknown_mbit = 10'000;  // What NCCL itself takes a card for that does not say.
+
+static_assert(transport::kHandleBytes + sizeof(std::uint64_t) == abi::kHandleBytes);
+
+struct Handle {
+  transport::Handle address;
+  std::uint64_t pending = 0;  ///< Of the connecting side; 0: not begun.
+};
+
+Handle ReadHandle(const void* bytes) {
+  Handle handle;
+  std::memcpy(handle.address.bytes.data(), bytes, transport::kHandleBytes);
+  std::memcpy(&handle.pending, static_cast<const char*>(bytes) + transport::kHandleBytes, sizeof handle.pending);
+  return handle;
+}
+
+void WriteHandle(const Handle& handle, void* bytes) {
+  std::memcpy(bytes, handle.address.bytes.data(), transport::kHandleBytes);
+  std::memcpy(static_cast<char*>(bytes) + transport::kHandleBytes, &handle.pending, sizeof handle.pending);
+}
+
+}  // namespace
+
+abi::Result ResultOf(StatusCode code) {
+  switch (code) {
+    case StatusCode::kOk:
+      return abi::Result::kSuccess;
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kNotFound:
+    case StatusCode::kAlreadyExists:
+      return abi::Result::kInvalidArgument;
+    case StatusCode::kUnavailable:
+    case StatusCode::kProtocol:
+    case StatusCode::kPermissionDenied:
+      return abi::Result::kRemote;
+    case StatusCode::kResourceExhausted:
+      return abi::Result::kSystem;
+    case StatusCode::kUnsupported:
+      return abi::Result::kInvalidUsage;
+    case StatusCode::kInternal:
+      return abi::Result::kInternal;
+  }
+  return abi::Result::kInternal;
+}
+
+Plugin& Plugin::Instance() {
+  static Plugin* const plugin = new Plugin;  // Never destroyed: see the class.
+  return *plugin;
+}
+
+Status Plugin::Open(abi::Logger logger, [[maybe_unused]] abi::ProfilerCallback callback) {
+  SetLogger(logger);
+  const std::lock_guard lock(mutex_);
+  if (!opened_) {
+    opened_ = true;
+    opening_ = OpenOnce();
+  }
+  return opening_;
+}
+
+Status Plugin::OpenOnce() {
+  auto config = ConfigFromEnvironment();
+  if (!config) return config.error();
+  config_ = std::move(*config);
+  if (config_.disabled) return Status(StatusCode::kUnsupported, "not used: WEIR_DISABLE is set");
+  config_.tcp.requests = Comm::kTransfers;
+  auto transport = transport::MakeTcpTransport(config_.tcp);
+  if (!transport) return transport.error();
+  WatchForks();
+  transport_ = std::move(*transport);
+  std::string names;
+  for (const transport::Device& device : transport_->devices()) {
+    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", device.name, device.address);
+  }
+  Inform(fmt::format("version {}, transport {}, devices {}", WEIR_VERSION, transport_->name(), names));
+  return Status::Ok();
+}
+
+Context* Plugin::OpenContext(std::uint64_t comm_id, int traffic_class) {
+  auto context = std::make_unique<Context>();
+  context->comm_id = comm_id;
+  context->traffic_class = traffic_class;
+  Context* const key = context.get();
+  const std::lock_guard lock(mutex_);
+  contexts_.emplace(key, std::move(context));
+  return key;
+}
+
+void Plugin::CloseContext(void* context) {
+  const std::lock_guard lock(mutex_);
+  const auto found = contexts_.find(static_cast<Context*>(context));
+  if (found == contexts_.end()) return;
+  std::erase_if(pending_, [&](const auto& one) { return one.second.context == found->first; });
+  contexts_.erase(found);
+}
+
+int Plugin::devices() const {
+  return transport_ == nullptr ? 0 : static_cast<int>(transport_->devices().size());
+}
+
+Result<DeviceFacts> Plugin::Facts(int device) const {
+  if (device < 0 || device >= devices()) {
+    return Error(StatusCode::kNotFound, fmt::format("device {} does not exist; there are {}", device, devices()));
+  }
+  const transport::Device& from = transport_->devices()[static_cast<std::size_t>(device)];
+  DeviceFacts facts;
+  // NCCL keeps the pointers; it does not write through them.
+  facts.name = const_cast<char*>(from.name.c_str());
+  facts.pci_path = from.pci_path.empty() ? nullptr : const_cast<char*>(from.pci_path.c_str());
+  facts.guid = static_cast<std::uint64_t>(device) + 1;
+  facts.speed_mbit = from.speed > 0 ? static_cast<int>(from.speed * 8 / 1e6) : kSpeedUnknown_mbit;
+  facts.receives_max = static_cast<int>(config_.receives);
+  return facts;
+}
+
+Result<ListenComm*> Plugin::Listen(Context* context, int device, void* handle) {
+  auto listener = transport_->Listen(static_cast<std::size_t>(device), config_.receives);
+  if (!listener) return tl::unexpected(listener.error());
+  WriteHandle({(*listener)->handle(), 0}, handle);
+  return new ListenComm(context, std::move(*listener));
+}
+
+Result<SendComm*> Plugin::Connect(Context* context, int device, int traffic_class, void* handle) {
+  Handle known = ReadHandle(handle);
+  if (known.pending == 0) {
+    const auto number = Begin(context, device, traffic_class, handle);
+    if (!number) return tl::unexpected(number.error());
+    known.pending = *number;
+    WriteHandle(known, handle);
+  }
+  std::unique_lock lock(mutex_);
+  const auto found = pending_.find(known.pending);
+  if (found == pending_.end()) {
+    return Error(StatusCode::kInvalidArgument, "connect: the handle names a connection that was not begun here");
+  }
+  found->second.asked = transport::SteadyClock().Now();
+  auto sender = found->second.connector->Poll();
+  if (sender && *sender == nullptr) return nullptr;
+  std::unique_ptr<SendComm> comm = std::move(found->second.comm);
+  pending_.erase(found);
+  lock.unlock();
+  known.pending = 0;
+  WriteHandle(known, handle);
+  if (!sender) return tl::unexpected(sender.error());
+  comm->Connected(std::move(*sender));
+  return comm.release();
+}
+
+Result<std::uint64_t> Plugin::Begin(Context* context, int device, [[maybe_unused]] int traffic_class,
+                                    const void* handle) {
+  auto comm = std::make_unique<SendComm>(context);
+  auto connector = transport_->Connect(static_cast<std::size_t>(device), ReadHandle(handle).address, comm->lane());
+  if (!connector) return tl::unexpected(connector.error());
+  const Nanoseconds now = transport::SteadyClock().Now();
+  const std::lock_guard lock(mutex_);
+  DropAbandoned(now);
+  if (pending_.size() >= kPendingMax) {
+    return Error(StatusCode::kResourceExhausted,
+                 fmt::format("connect: {} connections are being made already, the most there may be", kPendingMax));
+  }
+  pending_.emplace(++last_pending_, Pending{std::move(comm), std::move(*connector), context, now});
+  return last_pending_;
+}
+
+/// NCCL says nothing when it gives up on a connection.
+void Plugin::DropAbandoned(Nanoseconds now) {
+  std::erase_if(pending_, [&](const auto& one) { return now - one.second.asked > kAbandonedAfter; });
+}
+
+Result<ReceiveComm*> Plugin::Accept(ListenComm* listener) {
+  auto receiver = listener->listener().Accept();
+  if (!receiver) return tl::unexpected(receiver.error());
+  if (*receiver == nullptr) return nullptr;
+  return new ReceiveComm(listener->context(), std::move(*receiver));
+}
+
+}  // namespace weir::nccl

@@ -1,0 +1,132 @@
+#!/usr/bin/python3
+"""libnccl-net-weir.so, driven by weir-perf nccl-emulate over loopback: all versions of NCCL's interface, all collectives, and faults.
+
+Example: plugin_test.py --library build/release/lib/libnccl-net-weir.so --perf build/release/bin/weir-perf Versions
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+LIBRARY = PERF = ""
+NET = [f"ncclNetPlugin_v{version}" for version in range(6, 13)]
+SYSTEM = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
+
+
+def output_of(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def emulate(*flags, environment=None):
+    """The finished process; the plugin sees loopback only."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("WEIR_", "NCCL_"))}
+    return subprocess.run([PERF, "nccl-emulate", "--plugin", LIBRARY, "--output", "json", *flags],
+                          env={**plain, "NCCL_SOCKET_IFNAME": "lo", **(environment or {})},
+                          capture_output=True, text=True, check=False, timeout=100)
+
+
+class Emulation(unittest.TestCase):
+    def rows(self, *flags, environment=None):
+        done = emulate(*flags, environment=environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def refused(self, *flags, environment=None):
+        """What it says when it ends with a failure."""
+        done = emulate(*flags, environment=environment)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        return done.stderr
+
+
+class Library(unittest.TestCase):
+    def test_exports_what_nccl_looks_up_and_nothing_else(self):
+        lines = output_of("nm", "--dynamic", "--defined-only", LIBRARY).splitlines()
+        self.assertEqual(sorted(line.split()[-1] for line in lines), sorted(NET))
+        for line in lines:
+            self.assertIn(line.split()[-2], "DBR", f"{line}: NCCL wants data")
+
+    def test_needs_the_c_library_only(self):
+        needed = set(re.findall(r"NEEDED.*\[(.*)\]", output_of("readelf", "--dynamic", "--wide", LIBRARY)))
+        self.assertLessEqual({name for name in needed if not name.startswith(("libasan", "libubsan", "libtsan"))}, SYSTEM)
+
+    def test_stays_when_it_is_unloaded(self):
+        self.assertIn("NODELETE", output_of("readelf", "--dynamic", "--wide", LIBRARY))
+
+
+class Versions(Emulation):
+    def test_each_version_moves_every_collective(self):
+        for version in range(6, 13):
+            rows = self.rows("--abi", f"v{version}", "--ranks=3", "--channels=2", "--sizes=4,100K", "--rounds=2", "--cycles=2",
+                             "--slice_kb=16")
+            self.assertEqual(len(rows), 14)
+            self.assertEqual({row["abi"] for row in rows}, {f"v{version}"})
+
+    def test_highest_is_the_default(self):
+        self.assertEqual(self.rows("--sizes=4", "--collectives=all-reduce")[0]["abi"], "v12")
+
+    def test_unknown_version_is_refused_with_what_is_allowed(self):
+        self.assertIn("allowed: v6 to v12", self.refused("--abi=v5"))
+
+
+class Collectives(Emulation):
+    def test_sizes_around_slices(self):
+        self.rows("--ranks=4", "--channels=3", "--slice_kb=1", "--sizes=4,1020,1K,1028,3K,12K,12292", "--rounds=1")
+
+    def test_many_ranks(self):
+        self.rows("--ranks=8", "--channels=1", "--sizes=32K", "--slice_kb=8", "--rounds=1")
+
+    def test_messages_that_are_striped(self):
+        self.rows("--ranks=2", "--channels=1", "--sizes=8M", "--slice_kb=1024", "--rounds=1",
+                  environment={"WEIR_NCCL_STRIPE_KB": "64"})
+
+    def test_receives_posted_together(self):
+        for together in ("2", "3", "8"):
+            self.rows("--receives", together, "--ranks=3", "--sizes=4,100K", "--slice_kb=8", "--rounds=2",
+                      environment={"WEIR_NCCL_RECEIVES": together})
+
+    def test_more_receives_than_allowed_are_refused(self):
+        self.assertIn("allows 1 to 1", self.refused("--receives=2", "--sizes=4"))
+
+
+class Faults(Emulation):
+    def test_peers_of_a_killed_rank_are_told_a_remote_error(self):
+        row = self.rows("--fault=kill", "--ranks=3", "--sizes=1M", "--collectives=all-reduce")[0]
+        self.assertGreaterEqual(row["errors"], 1)
+
+    def test_abort_in_flight_leaves_nothing_behind(self):
+        row = self.rows("--fault=abort", "--ranks=2", "--cycles=30", "--fault_ms=5", "--sizes=1M",
+                        "--collectives=all-reduce")[0]
+        self.assertEqual(row["descriptors_more"], 0)
+
+    def test_cycles_leave_nothing_behind(self):
+        self.rows("--ranks=2", "--cycles=30", "--sizes=64K", "--rounds=1", "--collectives=all-reduce")
+
+
+class Configuration(Emulation):
+    def test_disabled_leaves_nccl_to_its_own(self):
+        self.assertIn("init returned 5", self.refused("--sizes=4", environment={"WEIR_DISABLE": "1"}))
+
+    def test_disabled_before_v11_says_that_there_is_no_device(self):
+        self.assertIn("no device", self.refused("--sizes=4", "--abi=v9", environment={"WEIR_DISABLE": "1"}))
+
+    def test_a_wrong_value_is_named_with_what_is_allowed(self):
+        for name, value, allowed in (("WEIR_NCCL_STREAMS", "17", "1 to 16"), ("WEIR_NCCL_RECEIVES", "x", "1 to 8"),
+                                     ("WEIR_TRANSPORT", "smoke", "tcp")):
+            said = self.refused("--sizes=4", "--plugin_log", environment={name: value})
+            self.assertIn(f'{name}: found "{value}", allowed: {allowed}', said)
+
+    def test_an_interface_that_is_not_there_is_named(self):
+        said = self.refused("--sizes=4", "--plugin_log", environment={"NCCL_SOCKET_IFNAME": "=nothere0"})
+        self.assertIn("nothere0", said)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--perf", required=True)
+    args, rest = parser.parse_known_args()
+    LIBRARY, PERF = os.path.abspath(args.library), args.perf
+    unittest.main(argv=[sys.argv[0], *rest])

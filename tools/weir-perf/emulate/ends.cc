@@ -1,0 +1,114 @@
+#include "tools/weir-perf/emulate/ends.h"
+
+#include <algorithm>
+
+namespace weir::tools::emulate {
+namespace {
+
+bool Failed(const char* call, abi::Result code, CallFailure* failure) {
+  if (code == abi::Result::kSuccess) return false;
+  *failure = {call, code};
+  return true;
+}
+
+}  // namespace
+
+void SendEnd::Begin(std::uint64_t steps, std::uint64_t steps_together) {
+  total = steps;
+  group = steps_together;
+  posted_ = sent_ = done_ = 0;
+}
+
+bool SendEnd::Progress(Net* net, int rank, RankTale* tale, CallFailure* failure) {
+  bool moved = false;
+  while (sent_ < total) {
+    // Of those that are received together, the last goes first: the tag must find its place.
+    const std::uint64_t begin = sent_ / group * group;
+    const std::uint64_t end = GroupEnd(sent_);
+    if (posted_ < end) break;
+    const std::uint64_t step = begin + (end - 1 - sent_);
+    const std::uint64_t slot = step % kSlots;
+    const int tag = group > 1 ? static_cast<int>(step - begin) : rank;
+    void* request = this;  // Stale on entry, as NCCL's is.
+    if (Failed("isend", net->Isend(comm, Slot(step), sizes[slot], tag, memory, nullptr, &request), failure)) {
+      return false;
+    }
+    if (request == nullptr) {
+      ++tale->send_nulls;
+      break;
+    }
+    requests[slot] = request;
+    complete_[slot] = false;
+    ++sent_;
+    ++tale->sends;
+    tale->bytes_sent += sizes[slot];
+    moved = true;
+  }
+  for (std::uint64_t step = done_; step < sent_ || (step < posted_ && step < GroupEnd(done_)); ++step) {
+    const std::uint64_t slot = step % kSlots;
+    if (requests[slot] == nullptr) continue;
+    int done = 0;
+    int size = 0;
+    if (Failed("test of a send", net->Test(requests[slot], &done, &size), failure)) return false;
+    if (done == 0) continue;
+    requests[slot] = nullptr;
+    complete_[slot] = true;
+    moved = true;
+  }
+  while (done_ < posted_ && complete_[done_ % kSlots]) complete_[done_++ % kSlots] = false;
+  return moved;
+}
+
+void ReceiveEnd::Begin(std::uint64_t steps, std::uint64_t steps_together) {
+  total = steps;
+  group = steps_together;
+  posted_ = done_ = consumed_ = 0;
+}
+
+bool ReceiveEnd::PostGroup(Net* net, RankTale* tale, CallFailure* failure) {
+  const std::uint64_t end = GroupEnd(posted_);
+  if (end - consumed_ > kSlots) return false;
+  std::array<void*, Net::kReceivesMax> buffers{};
+  std::array<std::size_t, Net::kReceivesMax> capacities{};
+  std::array<int, Net::kReceivesMax> tags{};
+  std::array<void*, Net::kReceivesMax> memories{};
+  std::array<void*, Net::kReceivesMax> phandles{};
+  std::size_t count = 0;
+  for (std::uint64_t step = posted_; step < end; ++step, ++count) {
+    buffers[count] = Slot(step);
+    capacities[count] = slot_bytes;
+    tags[count] = group > 1 ? static_cast<int>(step % group) : peer;
+    memories[count] = memory;
+  }
+  // A single receive may say that it sees its data by itself; a valid request must come all the same.
+  void* const optional = reinterpret_cast<void*>(abi::kOptionalReceive);
+  void* request = count == 1 && posted_ % 2 == 1 ? optional : nullptr;
+  const abi::Result result = net->Irecv(comm, static_cast<int>(count), buffers.data(), capacities.data(), tags.data(),
+                                        memories.data(), phandles.data(), &request);
+  if (Failed("irecv", result, failure)) return false;
+  if (request == optional)
+    Failed("irecv, which left the mark of an optional receive,", abi::Result::kInternal, failure);
+  if (request == nullptr) ++tale->receive_nulls;
+  if (request == nullptr || request == optional) return false;
+  requests[posted_ % kSlots] = request;
+  posted_ = end;
+  ++tale->receives;
+  return true;
+}
+
+bool ReceiveEnd::Progress(Net* net, RankTale* tale, CallFailure* failure) {
+  bool moved = false;
+  while (posted_ < total && PostGroup(net, tale, failure)) moved = true;
+  while (failure->call == nullptr && done_ < posted_) {
+    int done = 0;
+    std::array<int, Net::kReceivesMax> got{};
+    if (Failed("test of a receive", net->Test(requests[done_ % kSlots], &done, got.data()), failure)) return false;
+    if (done == 0) break;
+    const std::uint64_t end = GroupEnd(done_);
+    for (std::size_t i = 0; done_ < end; ++i, ++done_) sizes[done_ % kSlots] = static_cast<std::size_t>(got[i]);
+    moved = true;
+  }
+  return moved;
+}
+
+}  // namespace weir::tools::emulate
