@@ -8,6 +8,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tools/weir-perf/coflows.h"
 #include "tools/weir-perf/soak.h"
 #include "transport/clock.h"
 
@@ -73,10 +74,24 @@ Status Drain(transport::Receiver* receiver, Bytes size) {
 }
 
 const char* KindName(TestKind kind) {
-  return kind == TestKind::kBandwidth ? "bandwidth" : kind == TestKind::kLatency ? "latency" : "soak";
+  switch (kind) {
+    case TestKind::kBandwidth:
+      return "bandwidth";
+    case TestKind::kLatency:
+      return "latency";
+    case TestKind::kSoak:
+      return "soak";
+    case TestKind::kCoflows:
+      break;
+  }
+  return "coflows";
 }
 
-Status Answer(const Plan& plan, Channels* channels) {
+Status Answer(const Plan& plan, Rendezvous* rendezvous, transport::Transport* transport, Channels* channels) {
+  if (plan.kind == TestKind::kCoflows) {
+    return CountArrivals(plan.count, plan.size, rendezvous, transport, std::move(channels->receiver),
+                         channels->sender.get());
+  }
   if (plan.kind == TestKind::kSoak) {
     const auto result = Soak(plan, false, channels);
     return result ? Status::Ok() : result.error();
@@ -115,7 +130,7 @@ Status ServeOne(const std::string& line, Rendezvous* rendezvous, transport::Tran
   auto channels = Join(listener->get(), connector->get());
   if (!channels) return channels.error();
   const double before = ThreadCpuSeconds();
-  if (Status status = Answer(*plan, &*channels); !status.ok()) return status;
+  if (Status status = Answer(*plan, rendezvous, transport, &*channels); !status.ok()) return status;
   return rendezvous->Send(fmt::format("done {:.6f}", ThreadCpuSeconds() - before));
 }
 
@@ -130,15 +145,17 @@ Result<Plan> PlanFromText(const std::string& text) {
   std::string kind;
   Plan plan;
   in >> kind >> plan.size >> plan.count;
-  for (const TestKind known : {TestKind::kBandwidth, TestKind::kLatency, TestKind::kSoak}) {
+  for (const TestKind known : {TestKind::kBandwidth, TestKind::kLatency, TestKind::kSoak, TestKind::kCoflows}) {
     if (!in || kind != KindName(known) || plan.count > kCountMax) continue;
     if (plan.size > (known == TestKind::kSoak ? kTotalMax : kSizeMax)) continue;
+    if (known == TestKind::kCoflows && (plan.count < 1 || plan.count > kCoflowsMax)) continue;
     plan.kind = known;
     return plan;
   }
-  return Error(StatusCode::kProtocol,
-               fmt::format("test: found \"{}\", allowed: bandwidth, latency or soak, with a size and a count in range",
-                           text.substr(0, 80)));
+  return Error(
+      StatusCode::kProtocol,
+      fmt::format("test: found \"{}\", allowed: bandwidth, latency, soak or coflows, with a size and a count in range",
+                  text.substr(0, 80)));
 }
 
 Result<Channels> AskFor(const Plan& plan, Rendezvous* rendezvous, transport::Transport* transport,
@@ -161,10 +178,27 @@ Status Serve(Rendezvous* rendezvous, transport::Transport* transport) {
   while (true) {
     const auto line = rendezvous->Receive();
     if (!line || *line == "bye") return line ? Status::Ok() : line.error();
+    if (*line == "clock") {
+      const Status told = rendezvous->Send(fmt::format("clock {}", transport::SteadyClock().Now()));
+      if (!told.ok()) return told;
+      continue;
+    }
     if (Status status = ServeOne(*line, rendezvous, transport); !status.ok()) {
       if (Status told = rendezvous->Send("error " + status.message()); !told.ok()) return told;
     }
   }
+}
+
+Result<double> EndOfTest(Rendezvous* rendezvous) {
+  const auto line = rendezvous->Receive();
+  if (!line) return tl::unexpected(line.error());
+  std::istringstream in(*line);
+  std::string word;
+  double seconds = 0;
+  if (!(in >> word >> seconds) || word != "done") {
+    return Error(StatusCode::kUnavailable, "the other end says: " + *line);
+  }
+  return seconds;
 }
 
 transport::MemoryId Known(transport::Channel* channel, const std::vector<std::byte>& memory) {

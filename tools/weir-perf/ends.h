@@ -12,13 +12,13 @@
 
 namespace weir::tools {
 
-enum class TestKind { kBandwidth, kLatency, kSoak };
+enum class TestKind { kBandwidth, kLatency, kSoak, kCoflows };
 
 /// One test, as the two ends agree on it.
 struct Plan {
   TestKind kind = TestKind::kBandwidth;
   Bytes size = 0;           ///< Of a message; soak: of everything, each way.
-  std::uint32_t count = 0;  ///< Latency: round trips. Soak: seed.
+  std::uint32_t count = 0;  ///< Latency: round trips. Soak: seed. Coflows: how many.
 };
 
 inline constexpr Bytes kSizeMax = Bytes{4} << 30;   ///< Of a message.
@@ -42,6 +42,9 @@ Result<Channels> AskFor(const Plan& plan, Rendezvous* rendezvous, transport::Tra
 
 /// The other one: serves plans until the asker leaves. Returns ok then, else why it could not go on.
 Status Serve(Rendezvous* rendezvous, transport::Transport* transport);
+
+/// The other end's CPU seconds, which end each test. Error kUnavailable with what it said instead.
+Result<double> EndOfTest(Rendezvous* rendezvous);
 
 /// One message, to its end. Errors: why the channel failed.
 Status SendOne(transport::Sender* sender, const std::vector<std::byte>& data, transport::MemoryId memory = {});

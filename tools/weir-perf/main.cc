@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <thread>
+#include <tuple>
 
 #include "tools/weir-perf/backends.h"
 #include "tools/weir-perf/doctor.h"
 #include "tools/weir-perf/emulate/emulate.h"
 #include "tools/weir-perf/ends.h"
+#include "tools/weir-perf/levels.h"
 #include "tools/weir-perf/measure.h"
 #include "tools/weir-perf/rendezvous.h"
 #include "tools/weir-perf/report.h"
@@ -23,8 +26,16 @@ DEFINE_int32(port, 7080, "\"serve\": port that clients meet us at");
 DEFINE_bool(once, false, "\"serve\": end after one client");
 DEFINE_string(sizes, "1,1K,16K,64K,256K,1M,16M", "\"pair\": sizes of messages; K, M, G are powers of 1024");
 DEFINE_string(rates, "1M,10M,100M,1G,5G", "\"pacing\": caps in bits a second; K, M, G are powers of 1000");
+DEFINE_string(
+    coflows, "8x7,0@0.5-1.5",
+    "\"coflows\": COUNTxLEVEL@FROM-UNTIL/CAP, separated by commas: seconds, bits a second; only the level is needed");
+DEFINE_int32(step_ms, 50, "\"coflows\": of each row");
+DEFINE_int32(low, 8, "\"levels\": coflows of level 7");
+DEFINE_int32(runs, 5, "\"levels\": how often the one of level 0 starts");
 DEFINE_string(test, "both", "\"pair\": bandwidth, latency or both");
-DEFINE_double(seconds, 1, "\"pair\": of each bandwidth test, and at most about so long of each latency test");
+DEFINE_double(seconds, 0,
+              "\"pair\": of each bandwidth test, and at most about so long of each latency test (0: 1); \"coflows\": "
+              "of all (0: 2)");
 DEFINE_int32(in_flight, 8, "\"pair\": sends under way");
 DEFINE_string(backend, "tcp", "what moves the bytes; both ends must say the same");
 DEFINE_string(options, "", "what only the backend knows: key=value,key=value");
@@ -70,7 +81,10 @@ constexpr const char* kUsage =
     "measures the transport between two hosts, or on this one.\n"
     "  weir-perf serve                               on one host,\n"
     "  weir-perf pair   --server HOST                on the other: throughput and latency over sizes\n"
-    "  weir-perf pacing --server HOST --rates 1M,1G  how exactly caps are kept\n"
+    "  weir-perf pacing --server HOST --rates 1M,1G  how exactly caps are kept, and how soon a change holds\n"
+    "  weir-perf levels --server HOST                how soon a coflow of level 0 has the link, and others have it "
+    "back\n"
+    "  weir-perf coflows --server HOST --coflows 4x7,2x3/1G,0@0.5-1   who has what over time\n"
     "  weir-perf soak   --server HOST --gb 5         random messages both ways under changing directives, each byte "
     "compared\n"
     "  weir-perf doctor                              which backends this host can use, and what to do about the rest\n"
@@ -153,7 +167,7 @@ int Serve() {
 
 Result<Sheet> MeasureSizes(Rendezvous* rendezvous, Transport* transport) {
   weir::tools::MeasureOptions options;
-  options.seconds = FLAGS_seconds;
+  options.seconds = FLAGS_seconds == 0 ? 1 : FLAGS_seconds;
   options.in_flight = static_cast<std::uint32_t>(FLAGS_in_flight);
   options.bandwidth = FLAGS_test != "latency";
   options.latency = FLAGS_test != "bandwidth";
@@ -178,6 +192,23 @@ Result<Sheet> MeasureRates(Rendezvous* rendezvous, Transport* transport) {
     results.push_back(*result);
   }
   return weir::tools::PacingSheet(results);
+}
+
+Result<Sheet> LookAtLevels(Rendezvous* rendezvous, Transport* transport) {
+  Sheet sheet;
+  const auto results = weir::tools::MeasureLevels(
+      static_cast<std::uint32_t>(FLAGS_low), static_cast<std::uint32_t>(FLAGS_runs), rendezvous, transport, &sheet);
+  return results ? Result<Sheet>(std::move(sheet)) : tl::unexpected(results.error());
+}
+
+Result<Sheet> LookAtCoflows(Rendezvous* rendezvous, Transport* transport) {
+  const double seconds = FLAGS_seconds == 0 ? 2 : FLAGS_seconds;
+  if (seconds > weir::tools::kRunMax_s) {
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("--seconds: found {}, allowed: 0.01 to {} with coflows", seconds, weir::tools::kRunMax_s));
+  }
+  return weir::tools::MeasureCoflows(FLAGS_coflows, seconds, static_cast<std::uint32_t>(FLAGS_step_ms), rendezvous,
+                                     transport);
 }
 
 Result<Sheet> MeasureSoak(Rendezvous* rendezvous, Transport* transport) {
@@ -209,11 +240,16 @@ int Publish(const Sheet& sheet, const std::string& command, weir::tools::PerfOut
   return Fail(Status(StatusCode::kInvalidArgument, fmt::format("--html: cannot write \"{}\"", FLAGS_html)));
 }
 
+const std::map<std::string, Result<Sheet> (*)(Rendezvous*, Transport*)> kMeasures{{"pair", MeasureSizes},
+                                                                                  {"pacing", MeasureRates},
+                                                                                  {"levels", LookAtLevels},
+                                                                                  {"coflows", LookAtCoflows},
+                                                                                  {"soak", MeasureSoak}};
+
 int Measure(const std::string& command, Rendezvous* rendezvous, weir::tools::PerfOutput output) {
   auto transport = MakeTransport(FLAGS_server.empty());
   if (!transport) return Fail(transport.error());
-  const auto measure = command == "pair" ? MeasureSizes : command == "pacing" ? MeasureRates : MeasureSoak;
-  const auto sheet = measure(rendezvous, transport->get());
+  const auto sheet = kMeasures.at(command)(rendezvous, transport->get());
   static_cast<void>(rendezvous->Send("bye"));  // It notices anyway.
   return sheet ? Publish(*sheet, command, output) : Fail(sheet.error());
 }
@@ -282,9 +318,15 @@ Status CheckFlags() {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("--test: found \"{}\", allowed: both, bandwidth, latency", FLAGS_test));
   }
-  if (!(FLAGS_seconds >= 0.01 && FLAGS_seconds <= 3600)) {
+  if (FLAGS_seconds != 0 && !(FLAGS_seconds >= 0.01 && FLAGS_seconds <= 3600)) {
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("--seconds: found {}, allowed: 0.01 to 3600", FLAGS_seconds));
+                  fmt::format("--seconds: found {}, allowed: 0.01 to 3600, or 0", FLAGS_seconds));
+  }
+  for (const auto& [name, found, most] :
+       {std::tuple("--step_ms", FLAGS_step_ms, 10'000), {"--low", FLAGS_low, 63}, {"--runs", FLAGS_runs, 59}}) {
+    if (found < 1 || found > most) {
+      return Status(StatusCode::kInvalidArgument, fmt::format("{}: found {}, allowed: 1 to {}", name, found, most));
+    }
   }
   if (FLAGS_in_flight < 1 || FLAGS_in_flight > 256) {
     return Status(StatusCode::kInvalidArgument,
@@ -307,9 +349,8 @@ int main(int argc, char** argv) {
   gflags::SetVersionString(WEIR_VERSION);
   gflags::ParseCommandLineFlags(&argc, &argv, true);
   const std::string command = argc == 2 ? argv[1] : "";
-  const std::vector<std::string> commands{"serve", "pair", "pacing", "soak", "doctor", "nccl-emulate"};
-  if (std::find(commands.begin(), commands.end(), command) == commands.end()) {
-    std::cerr << "weir-perf: expected one command: serve, pair, pacing, soak, doctor or nccl-emulate\n"
+  if (command != "serve" && command != "doctor" && command != "nccl-emulate" && !kMeasures.contains(command)) {
+    std::cerr << "weir-perf: expected one command: serve, pair, pacing, levels, coflows, soak, doctor or nccl-emulate\n"
               << kUsage << '\n';
     return kWrongUsage;
   }

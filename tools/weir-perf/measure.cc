@@ -4,13 +4,10 @@
 
 #include <algorithm>
 #include <deque>
-#include <sstream>
 #include <thread>
 
 #include "tools/weir-perf/ends.h"
 #include "transport/clock.h"
-#include "transport/directive_source.h"
-#include "transport/pacer/pacer.h"
 
 namespace weir::tools {
 namespace {
@@ -19,17 +16,6 @@ using transport::Outcome;
 using transport::SteadyClock;
 
 constexpr Bytes kSendMemory = 64u << 20;  ///< Of all sends that are under way, unless one needs more.
-
-/// One directive for good.
-class Fixed final : public transport::DirectiveSource {
- public:
-  explicit Fixed(double bits) { directive_.rate = BitsPerSecond(bits); }
-  std::uint64_t Version() const noexcept override { return 1; }
-  transport::LaneDirective Read() const noexcept override { return directive_; }
-
- private:
-  transport::LaneDirective directive_;
-};
 
 /// Keeps sends under way. Advance() tests the oldest, and posts another if it may.
 class Pump {
@@ -83,33 +69,12 @@ class Pump {
   std::uint64_t posted_ = 0;
 };
 
-Status RunFor(Nanoseconds span, Pump* pump) {
-  const Nanoseconds end = SteadyClock().Now() + span;
-  while (SteadyClock().Now() < end) {
-    if (Status status = pump->Advance(true); !status.ok()) return status;
-  }
-  return Status::Ok();
-}
-
 /// Waits for the other end to have everything: it answers a message of nothing.
 Status Settle(Channels* channels) {
   if (Status status = SendOne(channels->sender.get(), {}); !status.ok()) return status;
   std::vector<std::byte> room(1);
   Bytes size = 0;
   return ReceiveOne(channels->receiver.get(), &room, &size);
-}
-
-/// The other end's CPU seconds, which end each test.
-Result<double> EndOfTest(Rendezvous* rendezvous) {
-  const auto line = rendezvous->Receive();
-  if (!line) return tl::unexpected(line.error());
-  std::istringstream in(*line);
-  std::string word;
-  double seconds = 0;
-  if (!(in >> word >> seconds) || word != "done") {
-    return Error(StatusCode::kUnavailable, "the other end says: " + *line);
-  }
-  return seconds;
 }
 
 Status MeasureBandwidth(const MeasureOptions& options, Rendezvous* rendezvous, transport::Transport* transport,
@@ -180,29 +145,6 @@ Result<SizeResult> MeasureSize(Bytes size, const MeasureOptions& options, Rendez
     }
   }
   return result;
-}
-
-Result<PacingResult> MeasurePacing(double cap_bits, Rendezvous* rendezvous, transport::Transport* transport) {
-  Fixed directive(cap_bits);
-  transport::Pacer pacer;
-  transport::Lane lane(&pacer, &directive);
-  // A tenth of a second in a message, so that the end of the test is not long in coming.
-  const Bytes size = std::clamp<Bytes>(static_cast<Bytes>(cap_bits / 80), 1000, 256 * 1024);
-  auto channels = AskFor({TestKind::kBandwidth, size, 0}, rendezvous, transport, &lane);
-  if (!channels) return tl::unexpected(channels.error());
-  Pump pump(channels->sender.get(), size, 4);
-  if (Status status = RunFor(kSecond / 5, &pump); !status.ok()) return tl::unexpected(status);
-  const Nanoseconds begin = SteadyClock().Now();
-  const Bytes before = lane.counters().bytes;
-  if (Status status = RunFor(kSecond, &pump); !status.ok()) return tl::unexpected(status);
-  const auto bytes = static_cast<double>(lane.counters().bytes - before);
-  const double seconds = ToSeconds(SteadyClock().Now() - begin);
-  while (!pump.empty()) {
-    if (Status status = pump.Advance(false); !status.ok()) return tl::unexpected(status);
-  }
-  if (Status status = Settle(&*channels); !status.ok()) return tl::unexpected(status);
-  if (const auto end = EndOfTest(rendezvous); !end) return tl::unexpected(end.error());
-  return PacingResult{cap_bits, bytes * 8 / seconds};
 }
 
 }  // namespace weir::tools

@@ -19,12 +19,6 @@ struct SizeResult {
   double latency_p99_us = 0;
 };
 
-/// What one cap gave: bytes that the pacer let go, over a second that begins a fifth of a second after the start.
-struct PacingResult {
-  double cap_bits_per_second = 0;
-  double bits_per_second = 0;
-};
-
 struct MeasureOptions {
   double seconds = 1;            ///< Of each bandwidth run.
   std::uint32_t in_flight = 8;   ///< Sends under way.
@@ -36,6 +30,5 @@ struct MeasureOptions {
 /// Errors: why a channel failed, or what the other end said.
 Result<SizeResult> MeasureSize(Bytes size, const MeasureOptions& options, Rendezvous* rendezvous,
                                transport::Transport* transport);
-Result<PacingResult> MeasurePacing(double cap_bits, Rendezvous* rendezvous, transport::Transport* transport);
 
 }  // namespace weir::tools

@@ -100,20 +100,6 @@ Sheet SizesSheet(const std::vector<SizeResult>& results) {
   return sheet;
 }
 
-Sheet PacingSheet(const std::vector<PacingResult>& results) {
-  Sheet sheet;
-  sheet.title = "How exactly caps are kept";
-  sheet.columns = {
-      {"cap_bits_per_second", "cap Mbit/s"}, {"bits_per_second", "sent Mbit/s"}, {"error_percent", "error %"}};
-  for (const PacingResult& one : results) {
-    const double error = (one.bits_per_second / one.cap_bits_per_second - 1) * 100;
-    sheet.rows.push_back({Number(one.cap_bits_per_second, 0, fmt::format("{:.1f}", one.cap_bits_per_second * 1e-6)),
-                          Number(one.bits_per_second, 0, fmt::format("{:.3f}", one.bits_per_second * 1e-6)),
-                          Number(error, 3, fmt::format("{:+.2f}", error))});
-  }
-  return sheet;
-}
-
 Sheet SoakSheet(const SoakResult& result, int seed, double seconds) {
   Sheet sheet;
   sheet.title = "Random messages both ways, each byte compared";

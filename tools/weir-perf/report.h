@@ -16,7 +16,6 @@ Result<std::vector<Bytes>> ParseSizes(std::string_view text);
 Result<std::vector<double>> ParseRates(std::string_view text);
 
 Sheet SizesSheet(const std::vector<SizeResult>& results);
-Sheet PacingSheet(const std::vector<PacingResult>& results);
 Sheet SoakSheet(const SoakResult& result, int seed, double seconds);
 
 }  // namespace weir::tools

@@ -61,7 +61,7 @@ void Lane::Drained(Nanoseconds now) noexcept {
   if (contending_) {
     const PacerOptions& options = pacer_.options_;
     const double linger = std::min(static_cast<double>(burst_bytes_) * options.linger_ns_per_byte,
-                                   static_cast<double>(options.stale_after));
+                                   static_cast<double>(options.linger_max));
     std::atomic<Nanoseconds>& until = pacer_.levels_[directive_.level].lingers_until;
     until.store(std::max(until.load(std::memory_order_relaxed), now + static_cast<Nanoseconds>(linger)),
                 std::memory_order_relaxed);
@@ -130,7 +130,7 @@ Nanoseconds Lane::AskAgainAt(Nanoseconds now) const noexcept {
     case Refusal::kRate:
       return bucket_.ReadyAt(refused_);
     case Refusal::kLevel:
-      return now + pacer_.options_.stale_after;
+      return now + pacer_.options_.linger_max;
     case Refusal::kNone:
       break;
   }

@@ -21,12 +21,15 @@ struct PacerOptions {
   /// host that shares its cores, a thread may be late by some milliseconds, and what is not saved then is lost.
   Nanoseconds burst_time = 5 * kMillisecond;
   Bytes burst_max = 1024 * 1024;
-  /// A level whose lanes did not ask for this long holds nobody back: its owner is busy elsewhere.
-  Nanoseconds stale_after = 2 * kMillisecond;
+  /// A level whose lanes did not ask for this long holds nobody back: its owner is busy elsewhere. On a host that
+  /// shares its cores a thread may be away for some milliseconds; what the levels below sent meanwhile would be in its
+  /// way.
+  Nanoseconds stale_after = 10 * kMillisecond;
   /// A lane that has nothing more to send holds lower levels back for this much longer for each byte it sent since it
-  /// began, and stale_after at most: the next message of a burst comes as soon as its owner saw the end of the one
+  /// began, and linger_max at most: the next message of a burst comes as soon as its owner saw the end of the one
   /// before.
   double linger_ns_per_byte = 1;
+  Nanoseconds linger_max = 2 * kMillisecond;
   /// The floor under lower levels: one byte for each this many that passed, shared by the lanes that are held back, and
   /// for each lane one piece every aging_min at most. One that was held back for aging_max sends a piece in any case.
   std::uint32_t floor_divisor = 64;

@@ -27,8 +27,9 @@ struct TcpOptions {
   /// What a channel leaves in the kernel, unsent or unacknowledged, at most, but for what a long path needs: what is in
   /// the cache when it is read costs half, see SendWindow.
   Bytes in_kernel_bytes = 256 * 1024;
-  /// And at most what the path takes in this time and two round trips: so long until a directive bites.
-  Nanoseconds queue_time = 5 * kMillisecond;
+  /// And at most what the path takes in this time and two round trips, and two segments: so long until a directive
+  /// bites.
+  Nanoseconds queue_time = 3 * kMillisecond;
   /// Traffic class byte of the packets (DSCP << 2), for the life of a channel; below 0: the system's.
   int traffic_class = -1;
   /// Sends or receives that may be under way on a channel.

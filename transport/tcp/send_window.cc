@@ -47,7 +47,7 @@ Bytes SendWindow::least() const {
 void SendWindow::Limit() noexcept {
   const auto long_path = static_cast<Bytes>(kFastest * ToSeconds(round_trip_));
   const Bytes most = std::max({options_.most, long_path, least()});
-  const double wanted = rate_ * ToSeconds(options_.queue_time + 2 * round_trip_);
+  const double wanted = rate_ * ToSeconds(options_.queue_time + 2 * round_trip_) + static_cast<double>(least() / 2);
   limit_ = rate_ == 0 ? most
                       : static_cast<Bytes>(std::clamp(wanted, static_cast<double>(least()), static_cast<double>(most)));
 }

@@ -6,21 +6,23 @@ namespace weir::transport::tcp {
 
 /// How much a channel leaves in the kernel, unsent or unacknowledged. Enough to keep the path full, and no more: what
 /// lies there is out of reach for a directive, and on a short path it is copied out of the cache by one core before
-/// another copies it in again (docs/decisions/0013). The limit is what the path took in the last milliseconds, for
-/// `queue_time` and two round trips:
+/// another copies it in again (docs/decisions/0014). The limit is what the path took in the last milliseconds, for
+/// `queue_time` and two round trips, and two segments:
 ///
-///   limit = rate * (queue_time + 2 * round trip), at least kSegments segments,
+///   limit = rate * (queue_time + 2 * round trip) + 2 segments, at least kSegments segments,
 ///           at most the larger of `most` and kFastest * round trip
 ///
-/// Before the first sample it is the most. As long as the limit is what slows the channel down, the next one is at
-/// least twice the rate times the round trip, so it doubles until the path is full.
+/// Before the first sample it is the most. While nothing else waits on the path, the next limit is at least twice the
+/// rate times the round trip, so it doubles until the path is full. Where N channels share it, what waits grows until
+/// the round trip is about queue_time + N * 2 segments / rate of the path; then the limits are equal, as the two
+/// segments are for all the same, and what a channel has above others shrinks with each sample.
 ///
 /// Pure arithmetic, no system call; owned by a sender, on its thread.
 class SendWindow {
  public:
   struct Options {
     Bytes most = 256 * 1024;                    ///< On a path so short that its round trip needs no more.
-    Nanoseconds queue_time = 5 * kMillisecond;  ///< What may wait in front of the narrowest link.
+    Nanoseconds queue_time = 3 * kMillisecond;  ///< What may wait in front of the narrowest link.
   };
 
   static constexpr Bytes kSegments = 4;  ///< A receiver acknowledges every second one at once.

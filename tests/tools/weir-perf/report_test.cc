@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "tools/weir-perf/doctor.h"
+#include "tools/weir-perf/levels.h"
 
 namespace weir::tools {
 namespace {
@@ -29,8 +30,16 @@ TEST(PerfReport, SaysTheSameAsTableJsonAndCsv) {
 }
 
 TEST(PerfReport, ACapIsComparedWithWhatWasSent) {
-  EXPECT_NE(Printed(PacingSheet({{1e6, 0.99e6}}), PerfOutput::kTable).find("1.0        0.990    -1.00"),
-            std::string::npos);
+  EXPECT_NE(
+      Printed(PacingSheet({{1e6, 0.99e6, 2.5}}), PerfOutput::kTable).find("1.0           0.990    -1.00        2.5"),
+      std::string::npos);
+}
+
+TEST(PerfReport, WhatNeverCameIsSaidSo) {
+  EXPECT_EQ(Printed(LevelsSheet({{1e9, 95.5, -1, 99, 3, 12}}), PerfOutput::kJson),
+            "[\n  {\"run\": 1, \"link_bits_per_second\": 1000000000, \"high_percent\": 95.50, \"high_after_ms\": -1.0, "
+            "\"recovered_percent\": 99.00, \"recovered_after_ms\": 3.0, \"away_ms\": 12.0}\n]\n");
+  EXPECT_NE(Printed(LevelsSheet({{1e9, 95.5, -1, 99, 3, 12}}), PerfOutput::kTable).find("never"), std::string::npos);
 }
 
 TEST(PerfReport, TextIsQuotedWhereverItEnds) {

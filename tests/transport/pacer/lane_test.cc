@@ -265,7 +265,7 @@ TEST(LaneLevels, OneThatIsDrainedHoldsOthersBackForAsLongAsItsBytesAreWorth) {
   };
   EXPECT_NEAR(static_cast<double>(held_for(1000)), 1000, 100);
   EXPECT_NEAR(static_cast<double>(held_for(100'000)), 100'000, 100);
-  EXPECT_NEAR(static_cast<double>(held_for(100'000'000)), static_cast<double>(pacer.options().stale_after), 100);
+  EXPECT_NEAR(static_cast<double>(held_for(100'000'000)), static_cast<double>(pacer.options().linger_max), 100);
 }
 
 TEST(LaneLevels, ALaneThatEndsOrChangesItsLevelLeavesNothingBehind) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace weir::transport::tcp {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 constexpr Bytes kSegment = 1448;
 
 SendWindow Window(Nanoseconds round_trip) {
-  SendWindow window({256 * 1024, 5 * kMillisecond});
+  SendWindow window({256 * 1024, 3 * kMillisecond});
   window.OnPath(round_trip, kSegment);
   return window;
 }
@@ -35,7 +36,7 @@ TEST(SendWindow, OnASlowPathHoldsWhatPassesInTheQueueTimeAndTwoRoundTrips) {
   Nanoseconds now = kSecond;
   Bytes acknowledged = 0;
   Drive(10e6, kMillisecond, kSecond, &window, &now, &acknowledged);
-  EXPECT_NEAR(static_cast<double>(window.limit()), 10e6 * 7e-3, 1000);
+  EXPECT_NEAR(static_cast<double>(window.limit()), 10e6 * 5e-3 + 8192, 1000);
 }
 
 TEST(SendWindow, NeverHoldsLessThanAReceiverAcknowledgesAtOnce) {
@@ -55,10 +56,34 @@ TEST(SendWindow, GrowsUntilALongPathIsFull) {
   Nanoseconds now = kSecond;
   Bytes acknowledged = 0;
   Drive(1e5, kRoundTrip, 2 * kSecond, &window, &now, &acknowledged);  // It was slow before.
-  EXPECT_LT(window.limit(), 32u * 1024);
+  EXPECT_LT(window.limit(), 64u * 1024);
   Drive(1.25e9, kRoundTrip, 2 * kSecond, &window, &now, &acknowledged);
   EXPECT_GE(window.limit(), static_cast<Bytes>(1.25e9 * ToSeconds(kRoundTrip)));
   EXPECT_NEAR(window.rate(), 1.25e9, 1.25e7);
+}
+
+TEST(SendWindow, ChannelsThatShareAPathComeToShareItEvenly) {
+  constexpr double kRate = 100e6;
+  std::vector<SendWindow> windows(4, Window(kMicrosecond));
+  std::vector<double> acknowledged(4, 0);
+  Nanoseconds now = kSecond;
+  windows[0].OnAcknowledged(now, 0);
+  windows[0].OnAcknowledged(now += 10 * kMillisecond, 500'000);  // It was here before, and has half of the path.
+  for (int i = 0; i < 2000; ++i) {
+    double waiting = 0;
+    for (const SendWindow& window : windows) waiting += static_cast<double>(window.limit());
+    now += kMillisecond;
+    for (std::size_t c = 0; c < windows.size(); ++c) {
+      acknowledged[c] += kRate * 1e-3 * static_cast<double>(windows[c].limit()) / waiting;
+      windows[c].OnAcknowledged(now, static_cast<Bytes>(acknowledged[c]));
+    }
+  }
+  double waiting = 0;
+  for (const SendWindow& window : windows) {
+    EXPECT_NEAR(window.rate(), kRate / 4, kRate / 40);
+    waiting += static_cast<double>(window.limit());
+  }
+  EXPECT_LT(waiting / kRate, 5e-3) << "seconds that a newcomer waits";
 }
 
 TEST(SendWindow, APauseSaysNothingAboutThePath) {
