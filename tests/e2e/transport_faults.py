@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The TCP transport between two hosts over a bad cable: loss and delay, a silent cut, a flap, a peer killed and one stopped.
 
---case loss, cut, flap, killed or stopped; --build DIRECTORY. Timings are printed, not asserted; what hangs is.
+--case loss, cut, flap, killed, left or stopped; --build DIRECTORY. Timings are printed, not asserted; what hangs is.
 """
 import contextlib
 import os
@@ -124,6 +124,32 @@ def killed(build):
         e2e.check(code == 3 and "closed" in text, f"expected a closed channel and exit 3, found {code}")
 
 
+def holds(process):
+    """(descriptors, resident KiB) of a process."""
+    with open(f"/proc/{process.pid}/status") as status:
+        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+    return len(os.listdir(f"/proc/{process.pid}/fd")), resident
+
+
+def left(build):
+    """Clients are killed in the middle; the server has its descriptors and memory back after each."""
+    with Hosts(build, 0) as hosts:
+        server = hosts.start(1, "serve", "--bind=10.9.0.2")
+        e2e.check("serving on" in server.stderr.readline(), "weir-perf serve does not start")
+        at_first, resident = holds(server)[0], []
+        for _ in range(4):
+            client = hosts.start(0, "soak", "--gb=1", "--server=10.9.0.2")
+            e2e.wait_until("channels are there", lambda: holds(server)[0] > at_first + 2, PATIENCE_S)
+            time.sleep(0.3)
+            client.kill()
+            client.communicate()
+            e2e.check("client lost" in server.stderr.readline(), "the server must say that the client is lost")
+            e2e.wait_until("descriptors are back", lambda: holds(server)[0] == at_first, PATIENCE_S)
+            resident.append(holds(server)[1])
+        print(f"  {at_first} descriptors before and after each; resident KiB after each: {resident}", flush=True)
+        e2e.check(resident[-1] < resident[0] + 8192, f"memory grows: {resident} KiB")
+
+
 def stopped(build):
     """A peer that stands still for longer than the bound on a dead link is not dead."""
     with Hosts(build, 0) as hosts:
@@ -138,7 +164,7 @@ def stopped(build):
         e2e.check(code == 0 and "no byte differs" in text, "the transport did not go on")
 
 
-CASES = {case.__name__: case for case in (loss, cut, flap, killed, stopped)}
+CASES = {case.__name__: case for case in (loss, cut, flap, killed, left, stopped)}
 
 
 def test(args):

@@ -19,7 +19,7 @@ struct TcpOptions {
   std::string family;
   /// Connections that carry data, 1 .. kMaxStreams; beside them a channel has one for control.
   std::uint32_t streams = 4;
-  /// Messages above this may be spread over all streams, in chunks of this size; smaller ones go over the first.
+  /// Where several streams are in use, messages above this are spread over them in chunks of this size.
   Bytes stripe_bytes = 256 * 1024;
   /// What a stream may hold in the kernel without having sent it (TCP_NOTSENT_LOWAT): less decides later who goes
   /// first, more costs fewer calls. 0: the system's.

@@ -18,7 +18,10 @@ constexpr Nanoseconds kPathEvery = 10 * kMillisecond;
 /// So long after a loss, all streams are used.
 constexpr Nanoseconds kLossyFor = kSecond;
 /// A stream shares the window with others only if so much is left for each.
-constexpr Bytes kShareMin = 128 * 1024;
+constexpr Bytes kShareMin = 1024 * 1024;
+/// Of a chunk where there is one stream only: large, as each chunk costs both ends a call; bounded, since a message
+/// that is under way must be able to use further streams when segments are lost.
+constexpr Bytes kChunkMax = 4 * 1024 * 1024;
 
 }  // namespace
 
@@ -119,7 +122,8 @@ bool TcpSender::Assign(Stream* stream) noexcept {
   const auto number = static_cast<std::size_t>(stream - streams_.data());
   if (number >= active_ || (!send->started && number > 0)) return false;
   const Bytes rest = send->total - send->assigned;
-  const Bytes length = std::min(rest, options_.stripe_bytes);
+  const Bytes length =
+      std::min(rest, active_ == 1 ? std::max(kChunkMax, options_.stripe_bytes) : options_.stripe_bytes);
   stream->send = send;
   stream->offset = send->assigned;
   stream->left = length;
@@ -141,7 +145,7 @@ bool TcpSender::Assign(Stream* stream) noexcept {
 Bytes TcpSender::Room(Stream* stream, Bytes wanted) noexcept {
   // What fits into one chunk cannot use the other streams, so nothing is kept free for them.
   const Bytes most = stream->send->total > options_.stripe_bytes ? share_ : window_.limit();
-  const Bytes worth = std::min(wanted, most / 4);
+  const Bytes worth = std::min(wanted, most / 2);
   if (stream->in_kernel + worth > most) stream->in_kernel = Unacknowledged(stream->socket);
   if (stream->in_kernel + worth > most) return 0;
   return std::min(wanted, most - stream->in_kernel);

@@ -1,4 +1,7 @@
 // What every backend does at the edges: limits, misuse, and ends that come early.
+#include <filesystem>
+#include <iterator>
+
 #include "tests/transport/conformance/backend.h"
 
 namespace weir::transport {
@@ -176,6 +179,37 @@ TEST_P(Conformance, WhatWasSentBeforeClosingStillArrives) {
   }));
   EXPECT_EQ(room, data);
   EXPECT_TRUE(Until([&] { return pair.receiver->Test(later, {}) == Outcome::kFailed; }));
+}
+
+std::ptrdiff_t OpenDescriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return std::distance(begin(all), end(all));
+}
+
+TEST_P(Conformance, DescriptorsAreGivenBackHoweverAChannelEnds) {
+  const auto data = Noise(1 << 20, 10);
+  std::vector<std::byte> room(data.size());
+  Pair stays = Connect();
+  ASSERT_TRUE(Works(&stays));
+  const std::ptrdiff_t before = OpenDescriptors();
+  for (int i = 0; i < 6; ++i) {
+    Pair pair = Connect();
+    Request* send = nullptr;
+    Request* receive = nullptr;
+    ASSERT_EQ(Receive(pair.receiver.get(), room, &receive), Outcome::kDone);
+    ASSERT_EQ(Send(pair.sender.get(), data, 0, &send), Outcome::kDone);
+    if (i % 3 == 0) pair.receiver.reset();
+    if (i % 3 == 1) pair.sender.reset();
+    if (i % 3 == 2) {
+      bool sent = false;
+      ASSERT_TRUE(Until([&] {
+        sent = sent || pair.sender->Test(send, {}) == Outcome::kDone;
+        return pair.receiver->Test(receive, {}) == Outcome::kDone;
+      }));
+    }
+  }
+  EXPECT_EQ(OpenDescriptors(), before);
+  EXPECT_TRUE(Works(&stays));
 }
 
 TEST_P(Conformance, AConnectionThatNobodyTakesCanBeGivenUp) {

@@ -39,7 +39,7 @@ TcpOptions Shredded() {
   options.streams = 8;
   options.stripe_bytes = 4096;
   options.unsent_bytes = 4096;
-  options.in_kernel_bytes = 4 * 1024 * 1024;
+  options.in_kernel_bytes = 8 * 1024 * 1024;
   return options;
 }
 
