@@ -180,6 +180,7 @@ class Endpoint {
   friend class Guard;
   static constexpr std::size_t kBurst = 64;
   static constexpr std::size_t kBurstsAtOnce = 4;
+  static constexpr std::size_t kAhead = 4;  ///< Frames whose headers are on their way from memory.
   static constexpr std::size_t kGraves = 256;
   static constexpr Nanoseconds kLateShare = 4;  ///< Of queue_target.
 

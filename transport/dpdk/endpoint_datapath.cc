@@ -43,7 +43,10 @@ void Endpoint::Serve(Nanoseconds now) noexcept {
   bool drained = false;
   for (std::size_t burst = 0; burst < kBurstsAtOnce && !drained; ++burst) {
     const std::size_t count = port_.Receive(frames_);
-    for (std::size_t i = 0; i < count; ++i) Dispatch(frames_[i], now);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i + kAhead < count) __builtin_prefetch(frames_[i + kAhead].data());
+      Dispatch(frames_[i], now);
+    }
     for (ChannelEnd* end : touched_) end->AfterBurst(now);
     touched_.clear();
     drained = count < frames_.size();

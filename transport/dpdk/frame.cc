@@ -118,7 +118,22 @@ std::span<const std::byte> Addresses(std::span<const std::byte> ip, bool v4) noe
 
 std::uint64_t ChecksumAdd(std::span<const std::byte> bytes, std::uint64_t sum) noexcept {
   // 32 bits at a time into 64: folding to 16 bits later gives the same (RFC 1071, section 2), in either byte order.
+  // Four of them at once, two in the low and two in the high half of a pair of words; two pairs, so that no addition
+  // waits for the one before. A frame is 1500 bytes of this twice, so it counts.
+  using Pair = std::uint64_t __attribute__((vector_size(16)));
+  constexpr Pair kLow{0xffff'ffff, 0xffff'ffff};
+  Pair even{};
+  Pair odd{};
   std::size_t i = 0;
+  for (; i + 32 <= bytes.size(); i += 32) {
+    Pair first;
+    Pair second;
+    std::memcpy(&first, bytes.data() + i, 16);
+    std::memcpy(&second, bytes.data() + i + 16, 16);
+    even += (first & kLow) + (second & kLow);
+    odd += (first >> 32) + (second >> 32);
+  }
+  sum += even[0] + even[1] + odd[0] + odd[1];
   for (; i + 4 <= bytes.size(); i += 4) {
     std::uint32_t word;
     std::memcpy(&word, bytes.data() + i, 4);

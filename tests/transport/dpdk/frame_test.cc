@@ -88,6 +88,20 @@ TEST(Checksum, IsTheOneOfTheStandard) {
   EXPECT_EQ(sum, 0xf2ddu) << "in the order of a little-endian host";
 }
 
+TEST(Checksum, OfEveryLengthIsTheSumOfItsPairs) {
+  std::vector<std::byte> bytes(300);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 131 + 250);
+  const auto fold = [](std::uint64_t sum) {
+    while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
+    return sum;
+  };
+  for (std::size_t size = 0; size <= bytes.size(); ++size) {
+    std::uint64_t expected = 0;
+    for (std::size_t i = 0; i < size; ++i) expected += std::to_integer<std::uint64_t>(bytes[i]) << (i % 2 * 8);
+    EXPECT_EQ(fold(ChecksumAdd(std::span(bytes).first(size), 0)), fold(expected)) << size;
+  }
+}
+
 TEST(Frame, OptionsFragmentsAndOtherProtocolsAreForOthers) {
   const auto good = Encode(true, 20);
   const auto with = [&](std::size_t at, std::uint8_t value) {
