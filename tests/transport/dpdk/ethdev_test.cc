@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -101,6 +102,43 @@ TEST(Ethdev, PortsOfMemifComeAndGoWhileTheirPeerSends) {
   }
   server.reset();
   std::remove((folder + name).c_str());
+}
+
+TEST(Ethdev, AForkHasNoPortsAndLeavesThoseOfItsParentAlone) {
+  const std::string path = testing::TempDir() + "weir-fork-" + std::to_string(getpid()) + ".sock";
+  const std::string other = testing::TempDir() + "./weir-fork-" + std::to_string(getpid()) + ".sock";
+  auto server = OpenEthdev({"net_memif0,socket-abstract=no,role=server,socket=" + path});
+  auto client = OpenEthdev({"net_memif1,socket-abstract=no,role=client,socket=" + other});
+  ASSERT_TRUE(server.has_value() && client.has_value());
+  const Nanoseconds deadline = SteadyClock().Now() + 20 * kSecond;
+  while (!(*server)->link_up() || !(*client)->link_up()) ASSERT_LT(SteadyClock().Now(), deadline);
+  const auto send = [&] {
+    if ((*client)->Reserve() != nullptr) (*client)->Commit(100);
+    (*client)->Flush();
+  };
+  std::array<std::span<const std::byte>, 64> frames;
+
+  const pid_t fork_pid = fork();
+  ASSERT_GE(fork_pid, 0);
+  if (fork_pid == 0) {
+    send();
+    if ((*server)->Receive(frames) != 0) _exit(2);
+    if (Refusal({"net_null0"}).find("of which this is a fork") == std::string::npos) _exit(3);
+    client->reset();
+    server->reset();
+    _exit(0);
+  }
+  int how = 0;
+  ASSERT_EQ(waitpid(fork_pid, &how, 0), fork_pid);
+  ASSERT_TRUE(WIFEXITED(how));
+  EXPECT_EQ(WEXITSTATUS(how), 0);
+  EXPECT_EQ((*server)->Receive(frames), 0u) << "the fork sent nothing";
+  send();
+  while ((*server)->Receive(frames) != 1)
+    ASSERT_LT(SteadyClock().Now(), deadline) << "the parent's ports are as before";
+  client->reset();
+  server->reset();
+  std::remove(path.c_str());
 }
 
 }  // namespace

@@ -53,8 +53,14 @@ Status Start(std::uint32_t memory_mb) {
 }  // namespace
 
 Status StartEal(std::uint32_t memory_mb) {
+  static const pid_t starter = getpid();
   static const Status status = Start(memory_mb);
-  return status;
+  if (starter == getpid()) return status;
+  return Status(
+      StatusCode::kUnavailable,
+      fmt::format("DPDK was started by process {}, of which this is a fork, and cannot be started again; open "
+                  "the device before forking there, or execute a program here",
+                  starter));
 }
 
 Result<std::uint16_t> PlugIn(const std::string& device) {

@@ -24,7 +24,8 @@ struct EthdevSettings {
   std::uint32_t memory_mb = 128;     ///< For everything of DPDK; only that of the first port counts.
 };
 
-/// A port that is up. One thread at a time; different ports may be used by different threads. Deleting it closes it.
+/// A port that is up. One thread at a time; different ports may be used by different threads. Deleting it closes it. In
+/// a fork of the process it moves nothing, and deleting it there does not touch the device.
 class EthdevPort : public PacketPort {
  public:
   /// What DPDK says the driver is: "net_memif".

@@ -1,6 +1,7 @@
 // Callbacks of DPDK's interrupt thread, in turn with bursts.
 #include "transport/dpdk/ethdev/interrupts.h"
 
+#include <pthread.h>
 #include <rte_config.h>
 #include <rte_interrupts.h>
 #include <sched.h>
@@ -13,6 +14,13 @@ namespace weir::transport::dpdk {
 
 static_assert(PortTurns::kPorts == RTE_MAX_ETHPORTS);
 PortTurns::OfPort PortTurns::turns_[PortTurns::kPorts];
+
+void PortTurns::StopInForks() noexcept {
+  static const int once = pthread_atfork(nullptr, nullptr, [] {
+    for (OfPort& port : turns_) port.busy.store(true, std::memory_order_relaxed);
+  });
+  static_cast<void>(once);
+}
 
 PortTurns::Exclusion::Exclusion() noexcept {
   // Always in the same order, so two of them never wait for each other.

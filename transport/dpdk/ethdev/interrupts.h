@@ -16,6 +16,9 @@ class PortTurns {
  public:
   static constexpr std::size_t kPorts = 32;  ///< RTE_MAX_ETHPORTS.
 
+  /// From now on, a fork of this process moves nothing: the devices are its parent's.
+  static void StopInForks() noexcept;
+
   /// For one burst; never waits. False: the port is being changed, and the burst moves nothing. About 10 ns.
   class Turn {
    public:

@@ -5,6 +5,7 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -60,6 +61,8 @@ Result<std::unique_ptr<EthdevPort>> RtePort::Open(const EthdevSettings& settings
   const auto number = PlugIn(settings.device);
   if (!number) return tl::unexpected(number.error());
   std::unique_ptr<RtePort> port(new RtePort);
+  PortTurns::StopInForks();
+  port->owner_ = getpid();
   port->device_ = settings.device;
   port->port_ = *number;
   Status status = port->Configure(settings);
@@ -131,6 +134,7 @@ Status RtePort::StartQueues(std::uint32_t descriptors) {
 }
 
 RtePort::~RtePort() {
+  if (owner_ != getpid()) return;  // A fork: the device, and what the driver shares with its peer, are the parent's.
   if (received_count_ > 0) rte_pktmbuf_free_bulk(received_.data(), received_count_);
   if (sending_count_ > 0) rte_pktmbuf_free_bulk(sending_.data(), sending_count_);
   rte_pktmbuf_free(reserved_);

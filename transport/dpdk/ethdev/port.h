@@ -41,6 +41,7 @@ class RtePort final : public EthdevPort {
   MacAddress mac_{};
   std::size_t mtu_ = 0;
   std::uint16_t port_ = 0;
+  int owner_ = 0;  ///< Process.
   bool started_ = false;
   rte_mempool* pool_ = nullptr;
 
