@@ -17,7 +17,7 @@ class DpdkHosts:
         self.names = [f"wd{os.getpid()}-{side}" for side in ("left", "right")]
         self.driver, self.mtu, self.options, self.device_options = driver, mtu, options, device_options
         self.addresses = ["10.9.0.1", "10.9.0.2"]
-        self.running = []
+        self.running, self.before = [], []  # before: words in front of each weir-perf.
         self.folder = tempfile.TemporaryDirectory(prefix="weir-dpdk-")
 
     def __enter__(self):
@@ -58,7 +58,7 @@ class DpdkHosts:
 
     def start(self, host, *arguments):
         options = f"device={self.device(host)},address={self.addresses[host]}{self.options}"
-        return self.popen(host, [self.program, *arguments, "--backend=dpdk", f"--options={options}", "--dead_after_ms=2000"])
+        return self.popen(host, [*self.before, self.program, *arguments, "--backend=dpdk", f"--options={options}", "--dead_after_ms=2000"])
 
     def serve(self):
         """weir-perf serve on the right, when it serves; None when it does not start."""

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """The DPDK backend between two processes in two network namespaces, over a real device of DPDK and without hugepages.
 
---case memif, af_packet, af_xdp, impaired, routed or killed; --build DIRECTORY. Messages of random size both ways at once, each byte
+--case memif, af_packet, af_xdp, impaired, routed, unprivileged or killed; --build DIRECTORY. Messages of random size both ways at once, each byte
 compared, while directives change a hundred times a second. Timings are printed, not asserted; what hangs is.
 """
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -90,6 +91,24 @@ def routed(build):
             subprocess.run(["ip", "netns", "del", gateway], stderr=subprocess.DEVNULL, check=False)
 
 
+def unprivileged(build):
+    """As nobody: memif needs nothing, af_packet raw sockets and leave to change the flags of its interface."""
+    for driver, capabilities in (("memif", "-all"), ("af_packet", "-all,+net_raw,+net_admin")):
+        print(f"{driver}, {capabilities}:", flush=True)
+        with DpdkHosts(build, driver) as hosts:
+            # Where nobody can read them, whatever folder they were built in.
+            os.chmod(hosts.folder.name, 0o777)
+            for part in ("bin/weir-perf", "lib/libweir-ethdev.so"):
+                copy = os.path.join(hosts.folder.name, part)
+                os.makedirs(os.path.dirname(copy))
+                shutil.copy(os.path.join(build, part), copy)
+            hosts.program = os.path.join(hosts.folder.name, "bin", "weir-perf")
+            hosts.before = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", f"--inh-caps={capabilities}",
+                            f"--ambient-caps={capabilities}", f"--bounding-set={capabilities}"]
+            code, text = end_of(begin(hosts, "soak", f"--gb={GIGABYTES / 10}")[1])
+            e2e.check(code == 0 and "no byte differs" in text, "not all bytes came through")
+
+
 def allow_forwarding():
     with open("/proc/sys/net/ipv4/ip_forward", "w") as setting:
         setting.write("1")
@@ -114,7 +133,7 @@ def killed_over(build, driver):
         e2e.check(text.count("/") >= 2, "the message does not name both ends")
 
 
-CASES = {"killed": killed, "impaired": impaired, "routed": routed}
+CASES = {"killed": killed, "impaired": impaired, "routed": routed, "unprivileged": unprivileged}
 
 
 def test(args):

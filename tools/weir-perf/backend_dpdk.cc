@@ -145,7 +145,7 @@ Finding RawSockets() {
     return {Weight::kGood, "raw sockets", "allowed: net_af_packet can be used", ""};
   }
   return {Weight::kAdvice, "raw sockets", std::strerror(errno),
-          "net_af_packet needs CAP_NET_RAW; net_memif needs no privilege"};
+          "net_af_packet needs CAP_NET_RAW and CAP_NET_ADMIN; net_memif needs no privilege"};
 }
 
 Finding XdpSockets() {
@@ -154,11 +154,10 @@ Finding XdpSockets() {
     close(socket_fd);
     return {Weight::kGood, "sockets of AF_XDP", "allowed: net_af_xdp can be used", ""};
   }
-  return {
-      Weight::kAdvice, "sockets of AF_XDP", std::strerror(errno),
-      errno == EAFNOSUPPORT
-          ? "this kernel is built without CONFIG_XDP_SOCKETS; use net_af_packet"
-          : "net_af_xdp needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF; net_af_packet is slower and needs CAP_NET_RAW"};
+  return {Weight::kAdvice, "sockets of AF_XDP", std::strerror(errno),
+          errno == EAFNOSUPPORT ? "this kernel is built without CONFIG_XDP_SOCKETS; use net_af_packet"
+                                : "net_af_xdp needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF; net_af_packet is slower "
+                                  "and does without the last"};
 }
 
 std::vector<Finding> Examine(const BackendSettings&) {
