@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The DPDK backend between two processes in two network namespaces, over a real device of DPDK and without hugepages.
 
---case memif, af_packet, af_xdp, impaired, routed, unprivileged or killed; --build DIRECTORY. Messages of random size both ways at once, each byte
+--case memif, af_packet, af_xdp, impaired, routed, marked, unprivileged or killed; --build DIRECTORY. Messages of random size both ways at once, each byte
 compared, while directives change a hundred times a second. Timings are printed, not asserted; what hangs is.
 """
 import os
@@ -20,6 +20,7 @@ from dpdk_hosts import DpdkHosts  # noqa: E402
 PATIENCE_S = 60
 AF_XDP = 44  # Python 3.11 does not name it.
 GIGABYTES = 0.2
+DSCP = {46, 34, 26, 18, 10, 0, 8}  # Of the eight levels: transport/dpdk/options.h.
 
 
 def begin(hosts, *arguments):
@@ -91,6 +92,30 @@ def routed(build):
             subprocess.run(["ip", "netns", "del", gateway], stderr=subprocess.DEVNULL, check=False)
 
 
+def marked(build):
+    """What a third party sees on the cable: the level of each packet as DSCP, ECN allowed, and all four paths."""
+    with DpdkHosts(build, "af_packet") as hosts:
+        tap = netns.call(hosts.names[1], socket.socket, socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        with tap:
+            tap.bind(("frames", 0))
+            tap.settimeout(PATIENCE_S)
+            client = begin(hosts, "soak", f"--gb={GIGABYTES}", "--streams=4")[1]
+            levels, ports, ecn = set(), set(), set()
+            while client.poll() is None:
+                frame = tap.recv(2048)
+                if len(frame) < 1000 or frame[12:14] != b"\x08\x00" or frame[23] != socket.IPPROTO_UDP:
+                    continue
+                levels.add(frame[15] >> 2)
+                ecn.add(frame[15] & 3)
+                ports.add(int.from_bytes(frame[34:36], "big"))
+        code, text = end_of(client)
+        e2e.check(code == 0 and "no byte differs" in text, "not all bytes came through")
+        print(f"  DSCP {sorted(levels)}, ECN {sorted(ecn)}, source ports {sorted(ports)}", flush=True)
+        e2e.check(len(levels) >= 4 and levels <= DSCP, f"expected several of {sorted(DSCP)}")
+        e2e.check(ecn == {2}, "expected packets that may be marked")
+        e2e.check(ports == {47800, 47801, 47802, 47803}, "expected the four paths")
+
+
 def unprivileged(build):
     """As nobody: memif needs nothing, af_packet raw sockets and leave to change the flags of its interface."""
     for driver, capabilities in (("memif", "-all"), ("af_packet", "-all,+net_raw,+net_admin")):
@@ -133,7 +158,7 @@ def killed_over(build, driver):
         e2e.check(text.count("/") >= 2, "the message does not name both ends")
 
 
-CASES = {"killed": killed, "impaired": impaired, "routed": routed, "unprivileged": unprivileged}
+CASES = {"killed": killed, "impaired": impaired, "routed": routed, "unprivileged": unprivileged, "marked": marked}
 
 
 def test(args):
