@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The DPDK backend between two processes in two network namespaces, over a real device of DPDK and without hugepages.
 
---case memif, af_packet, af_xdp, impaired, routed, marked, unprivileged or killed; --build DIRECTORY. Messages of random size both ways at once, each byte
+--case memif, af_packet, af_xdp, large_mtu, impaired, routed, marked, unprivileged or killed; --build DIRECTORY. Messages of random size both ways at once, each byte
 compared, while directives change a hundred times a second. Timings are printed, not asserted; what hangs is.
 """
 import os
@@ -41,14 +41,19 @@ def end_of(client):
     return client.returncode, out + error
 
 
-def soak(build, driver):
+def large_mtu(build):
+    """As large as a page has room for, which is what af_xdp takes."""
+    soak(build, "af_xdp", mtu=3400, options=",mtu=3400")
+
+
+def soak(build, driver, **more):
     if driver == "af_xdp":
         try:
             socket.socket(AF_XDP, socket.SOCK_RAW, 0).close()
         except OSError as error:
             print(f"skipped: this kernel has no sockets of AF_XDP: {error}")
             sys.exit(e2e.SKIPPED)
-    with DpdkHosts(build, driver) as hosts:
+    with DpdkHosts(build, driver, **more) as hosts:
         server, client = begin(hosts, "soak", f"--gb={GIGABYTES}")
         code, text = end_of(client)
         e2e.check(code == 0 and "no byte differs" in text, "not all bytes came through")
@@ -158,7 +163,8 @@ def killed_over(build, driver):
         e2e.check(text.count("/") >= 2, "the message does not name both ends")
 
 
-CASES = {"killed": killed, "impaired": impaired, "routed": routed, "unprivileged": unprivileged, "marked": marked}
+CASES = {"killed": killed, "impaired": impaired, "routed": routed, "unprivileged": unprivileged, "marked": marked,
+         "large_mtu": large_mtu}
 
 
 def test(args):
