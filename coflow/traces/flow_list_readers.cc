@@ -21,6 +21,7 @@ class LineReader : public Reader {
       : stream_(std::move(in)), cursor_(stream_.get(), origin), origin_(std::move(origin)) {}
 
   std::uint32_t ports() const override { return ports_; }
+  std::size_t line() const override { return cursor_.line_number(); }
 
   Status ReadHeader() {
     if (!cursor_.NextLine()) {

@@ -21,6 +21,7 @@ class JsonLinesReader final : public Reader {
       : stream_(std::move(in)), cursor_(stream_.get(), std::move(origin)) {}
 
   std::uint32_t ports() const override { return ports_; }
+  std::size_t line() const override { return cursor_.line_number(); }
 
   Status ReadHeader() {
     if (!cursor_.NextLine()) {

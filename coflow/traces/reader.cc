@@ -146,6 +146,7 @@ Result<Trace> LoadStream(std::unique_ptr<std::istream> in, const std::string& or
   trace.name = origin;
   trace.ports = (*reader)->ports();
   TraceCoflow coflow;
+  std::vector<std::size_t> lines;
   while (true) {
     const auto more = (*reader)->Next(&coflow);
     if (!more) {
@@ -156,8 +157,9 @@ Result<Trace> LoadStream(std::unique_ptr<std::istream> in, const std::string& or
     }
     coflow.flows.shrink_to_fit();
     trace.coflows.push_back(std::move(coflow));
+    lines.push_back((*reader)->line());
   }
-  if (Status status = Finish(&trace, origin); !status.ok()) {
+  if (Status status = Finish(&trace, origin, lines); !status.ok()) {
     return tl::unexpected(std::move(status));
   }
   return trace;

@@ -29,6 +29,8 @@ class Reader {
   virtual std::uint32_t ports() const = 0;
   /// Fills `coflow` (its memory is reused). False at the end of a well-formed trace.
   virtual Result<bool> Next(TraceCoflow* coflow) = 0;
+  /// The line on which the coflow that Next() gave last stands; 0 where a coflow has no line of its own.
+  virtual std::size_t line() const = 0;
 };
 
 /// Opens a trace and reads its header. `origin` is the file name for messages.

@@ -283,6 +283,7 @@ class TerraReader final : public Reader {
   TerraReader(std::uint32_t ports, std::vector<TraceCoflow> coflows) : ports_(ports), coflows_(std::move(coflows)) {}
 
   std::uint32_t ports() const override { return ports_; }
+  std::size_t line() const override { return 0; }
   Result<bool> Next(TraceCoflow* coflow) override {
     if (next_ == coflows_.size()) {
       return false;

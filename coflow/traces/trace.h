@@ -56,7 +56,7 @@ struct Trace {
 void CountEnds(TraceCoflow* coflow);
 
 /// What holds for every trace whatever its format: unique ids, known and acyclic dependencies. Sorts by arrival, then
-/// id. `origin` names the file in messages.
-Status Finish(Trace* trace, const std::string& origin);
+/// id. `origin` names the file in messages; `lines`, if not empty, are the lines of the coflows as they stand now.
+Status Finish(Trace* trace, const std::string& origin, const std::vector<std::size_t>& lines = {});
 
 }  // namespace weir::traces

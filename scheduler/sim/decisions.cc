@@ -78,17 +78,14 @@ void Decisions::Sort(const ActiveTable& table, std::int64_t now, std::vector<std
   const std::int64_t begin = options_.clock_ns != nullptr ? options_.clock_ns() : 0;
   order_.Sort(table, now, into);
   if (options_.clock_ns != nullptr) {
-    const std::int64_t took = options_.clock_ns() - begin;
-    ns_total_ += took;
-    ns_max_ = std::max(ns_max_, took);
+    times_.Add(options_.clock_ns() - begin);
   }
   ++count_;
 }
 
 void Decisions::Report(SimOutcome* outcome) const {
   outcome->decisions = count_;
-  outcome->decision_ns_total = ns_total_;
-  outcome->decision_ns_max = ns_max_;
+  outcome->decision_ns = times_;
 }
 
 }  // namespace weir::scheduler

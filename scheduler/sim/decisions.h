@@ -41,7 +41,7 @@ class Decisions {
   bool newcomers_ = false;
   std::vector<std::uint32_t> placed_, pending_, fresh_;  // in force, seen at the last tick, scratch
   std::uint64_t count_ = 0;
-  std::int64_t ns_total_ = 0, ns_max_ = 0;
+  TimeHistogram times_;  // nanoseconds
 };
 
 }  // namespace weir::scheduler

@@ -294,7 +294,7 @@ class FluidSim {
   void Rank() {
     served_.assign(decisions_.placed().begin(), decisions_.placed().end());
     if (options_.levels > 0) {
-      ShareLastLevel(table_, options_.levels, &served_);
+      levels_.Assign(table_, options_.levels, &served_);
     }
     const Sharing sharing = rate_.sharing();
     if (sharing == Sharing::kQueues || sharing == Sharing::kWeighted) {
@@ -313,7 +313,7 @@ class FluidSim {
       const std::uint32_t slot = served_[rank];
       std::uint32_t level = base;
       if (sharing == Sharing::kOrder) {
-        level += 2 * std::min(rank, deepest);
+        level += 2 * (options_.levels > 0 ? levels_.levels()[rank] : rank);
       } else if (sharing == Sharing::kQueues) {
         level += 2 * std::min(queues_[slot], deepest);
       }
@@ -342,13 +342,17 @@ class FluidSim {
         for (std::size_t i = 0; i < group->links().size(); ++i) {
           if (group->Count(i) > 0 && capacity_[group->links()[i]] <= 0) {
             return Error(StatusCode::kInvalidArgument,
-                         fmt::format("coflow {} can never end: link {} has no capacity; give it some again later",
-                                     table_.id[slot], group->links()[i]));
+                         fmt::format("coflow {} can never end: {} has no capacity; give it some again later",
+                                     table_.id[slot], LinkName(group->links()[i])));
           }
         }
       }
     }
     return Error(StatusCode::kInternal, "coflows wait although every link has capacity");
+  }
+
+  std::string LinkName(std::uint32_t link) const {
+    return link < options_.link_names.size() ? options_.link_names[link] : fmt::format("link {}", link);
   }
 
   const traces::Trace& trace_;
@@ -361,6 +365,7 @@ class FluidSim {
   ActiveTable table_;
   Admission admission_;
   Decisions decisions_;
+  LevelMap levels_;
   bool watching_;
   SimOutcome outcome_;
   std::int64_t now_ = 0;

@@ -212,7 +212,7 @@ class MatchingSim {
   void Place(bool coflows_changed) {
     served_.assign(decisions_.placed().begin(), decisions_.placed().end());
     if (options_.levels > 0) {
-      ShareLastLevel(table_, options_.levels, &served_);
+      levels_.Assign(table_, options_.levels, &served_);
     }
     groups_.clear();
     for (const std::uint32_t slot : served_) {
@@ -242,6 +242,7 @@ class MatchingSim {
   Matcher matcher_;
   Admission admission_;
   Decisions decisions_;
+  LevelMap levels_;
   bool watching_;
   SimOutcome outcome_;
   std::int64_t now_ = 0;

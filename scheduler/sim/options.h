@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace weir::scheduler {
@@ -35,6 +37,7 @@ struct SimOptions {
   std::vector<CapacityChange> capacity_changes;  ///< Fluid rates only; in order of time.
   std::uint64_t seed = 1;                        ///< Of pilot choice.
   std::int64_t (*clock_ns)() = nullptr;          ///< To time decisions; null: not timed.
+  std::span<const std::string> link_names;       ///< By link, for messages; not owned. Empty: "link 3".
   SimObserver* observer = nullptr;               ///< Sees what happens; not owned. Null: nobody watches.
 };
 

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "scheduler/sim/time_histogram.h"
+
 namespace weir::scheduler {
 
 /// How one coflow fared. Times in ticks: the time a port of the reference rate needs for one byte.
@@ -22,12 +24,11 @@ struct SimOutcome {
   std::vector<CoflowOutcome> coflows;  ///< In the order of the trace.
   std::int64_t makespan = 0;           ///< From the first arrival to the last end, ticks.
   double bytes_moved = 0;
-  std::uint64_t events = 0;          ///< Times at which rates may change.
-  std::uint64_t rate_changes = 0;    ///< Flows that began, ended or were set to another rate.
-  std::uint64_t decisions = 0;       ///< Orders computed.
-  std::uint64_t active_max = 0;      ///< Most coflows running at once.
-  std::int64_t decision_ns_max = 0;  ///< 0 without a clock.
-  std::int64_t decision_ns_total = 0;
+  std::uint64_t events = 0;        ///< Times at which rates may change.
+  std::uint64_t rate_changes = 0;  ///< Flows that began, ended or were set to another rate.
+  std::uint64_t decisions = 0;     ///< Orders computed.
+  std::uint64_t active_max = 0;    ///< Most coflows running at once.
+  TimeHistogram decision_ns;       ///< What each order took to compute; empty without a clock.
 };
 
 }  // namespace weir::scheduler

@@ -15,6 +15,7 @@ Result<PolicyRun> RunPolicy(const Experiment& experiment, const std::string& pol
   const traces::Trace& trace = experiment.trace;
   scheduler::SimOptions options = experiment.sim;
   options.observer = observer;
+  options.link_names = experiment.fabric.link_names;
   const auto parsed = scheduler::ParsePolicy(policy);
   if (!parsed) {
     // A name that does not exist is wrong usage here, not a file that cannot be found.

@@ -64,7 +64,8 @@ TEST(FacebookReader, EachKindOfBadInputHasItsOwnMessage) {
             "t:2: field 7 (reducer): found the end of the line, allowed: port:megabytes, for example 12:48.0");
   EXPECT_EQ(Refusal("2 1\n1 0 0 1 1:1\n"),
             "t:2: field 3 (mappers): found \"0\", allowed: a whole number from 1 to 16777216");
-  EXPECT_EQ(Refusal("2 2\n1 0 1 0 1 1:1\n1 5 1 0 1 1:1\n"), "t: coflow id 1 occurs twice; ids must be unique");
+  EXPECT_EQ(Refusal("2 2\n1 0 1 0 1 1:1\n1 5 1 0 1 1:1\n"),
+            "t:3: coflow id 1 occurs twice, first on line 2; ids must be unique");
   EXPECT_EQ(
       Refusal("GIF89a\x01\n"),
       "t:1: not a trace: a trace starts with \"ports coflows\" (two numbers), \"stages job arrival\" (three) or a "
@@ -78,6 +79,30 @@ TEST(SincroniaReader, ReadsExplicitFlows) {
   const std::vector<TraceFlow> expected = {{1, 0, 1'048'576}, {3, 0, 2'097'152}};
   EXPECT_EQ(trace->coflows[0].flows, expected);
   EXPECT_EQ(trace->coflows[1].flows[0].bytes, 7u * 1'048'576);
+}
+
+TEST(SincroniaReader, EachKindOfBadInputHasItsOwnMessage) {
+  const std::string good = "5 2\n0 8 2 2 1 1 0 1 3 0 2\n";
+  EXPECT_EQ(Refusal(good + "1 10 1 1 1 5 4 7\n"),
+            "t:3: field 6 (source port): found \"5\", allowed: a whole number from 0 to 4");
+  EXPECT_EQ(Refusal(good + "1 10 1 1 1 1 4 nan\n"),
+            "t:3: field 8 (megabytes): found \"nan\", allowed: a number above 0 and at most 1073741824");
+  EXPECT_EQ(Refusal(good + "1 10 1 1 1 1 4 -7\n"),
+            "t:3: field 8 (megabytes): found \"-7\", allowed: a number above 0 and at most 1073741824");
+  EXPECT_EQ(Refusal(good + "1 10 1 1 1 1 4 0\n"),
+            "t:3: field 8 (megabytes): found \"0\", allowed: a number above 0 and at most 1073741824");
+  EXPECT_EQ(Refusal(good + "1 10 1 1 1 1 4 1e18\n"),
+            "t:3: field 8 (megabytes): found \"1e18\", allowed: a number above 0 and at most 1073741824");
+  EXPECT_EQ(Refusal(good + "1 10 0 1 1 1 4 7\n"),
+            "t:3: field 3 (flows): found \"0\", allowed: a whole number from 1 to 16777216");
+  EXPECT_EQ(Refusal(good + "1 10 2 1 1 1 4 7\n"),
+            "t:3: field 9 (source port): found the end of the line, allowed: a whole number from 0 to 4");
+  EXPECT_EQ(Refusal(good + "1 10 1 1 1 1 4 7 8\n"),
+            "t:3: field 9 (after the last flow): found \"8\", allowed: the end of the line");
+  EXPECT_EQ(Refusal(good + "0 10 1 1 1 1 4 7\n"), "t:3: coflow id 0 occurs twice, first on line 2; ids must be unique");
+  EXPECT_EQ(Refusal(good + "1 10 1 1 1 1 4 7\n2 10 1 1 1 1 4 7\n"),
+            "t:4: more coflows than the 2 the first line promises");
+  EXPECT_EQ(Refusal(good), "t:2: the file ends after 1 coflows, its first line promises 2; it is cut short");
 }
 
 TEST(JsonLines, WhatIsWrittenReadsBackTheSame) {
@@ -111,13 +136,21 @@ TEST(JsonLines, EachKindOfBadInputHasItsOwnMessage) {
   EXPECT_EQ(Refusal(header + "{\"id\":1,\"flows\":[[0,1,1000000000000000000]]}\n"),
             "t:2: key \"flows: bytes\": missing or wrong, allowed: a whole number from 1 to 1125899906842624");
   EXPECT_EQ(Refusal(header + "{\"id\":1,\"after\":[2],\"flows\":[[0,1,1]]}\n"),
-            "t: coflow 1 is after coflow 2, which is not in the trace");
+            "t:2: coflow 1 is after coflow 2, which is not in the trace");
   EXPECT_EQ(
       Refusal(header + "{\"id\":1,\"after\":[2],\"flows\":[[0,1,1]]}\n{\"id\":2,\"after\":[1],\"flows\":[[0,1,1]]}\n"),
-      "t: coflow 1 waits for itself through its dependencies; break the cycle in \"after\"");
+      "t:2: coflow 1 waits for itself through its dependencies; break the cycle in \"after\"");
   EXPECT_NE(Refusal(header + "{\"id\":1,\"flows\":[[0,1").find("may be cut short"), std::string::npos);
   EXPECT_NE(Refusal(header + "{\"id\":1,\"size\":3,\"flows\":[[0,1,1]]}\n").find("key \"size\" is not known"),
             std::string::npos);
+}
+
+TEST(JsonLines, ACoflowBehindACycleIsNotTakenForOneOnIt) {
+  const std::string header = "{\"weir_trace\":1,\"ports\":4}\n";
+  EXPECT_EQ(Refusal(header + "{\"id\":1,\"after\":[3],\"flows\":[[0,1,1]]}\n"
+                             "{\"id\":2,\"after\":[3],\"flows\":[[0,1,1]]}\n"
+                             "{\"id\":3,\"after\":[2],\"flows\":[[0,1,1]]}\n"),
+            "t:4: coflow 3 waits for itself through its dependencies; break the cycle in \"after\"");
 }
 
 TEST(Writer, RefusesWhatTheFacebookFormatCannotHold) {

@@ -71,18 +71,97 @@ TEST(OrderSearch, CostFallsByWhatItSaysAndNeverBelowTheOptimum) {
   }
 }
 
-TEST(Levels, HeadOwnsItsLevelsAndTheTailIsFirstComeFirstServed) {
-  ActiveTable table(2);
-  std::vector<std::uint32_t> order;
-  for (std::int64_t arrival : {50, 40, 30, 20, 10}) {
+/// A table of four links with coflows 0, 1, ... that have flows left on the links given, and arrive last one first.
+ActiveTable CoflowsOnLinks(const std::vector<std::vector<std::uint32_t>>& links) {
+  ActiveTable table(4);
+  for (std::size_t i = 0; i < links.size(); ++i) {
     const std::uint32_t slot = table.AddSlot();
-    table.arrival[slot] = arrival;
-    order.push_back(slot);
+    table.id[slot] = slot;
+    table.arrival[slot] = 10 * static_cast<std::int64_t>(links.size() - i);
+    for (const std::uint32_t link : links[i]) {
+      table.FlowsLeft(slot)[link] = 1;
+    }
   }
-  ShareLastLevel(table, 3, &order);
-  EXPECT_EQ(order, (std::vector<std::uint32_t>{0, 1, 4, 3, 2}));
-  EXPECT_EQ(LevelOfRank(1, 3), 1);
-  EXPECT_EQ(LevelOfRank(4, 3), 2);
+  return table;
+}
+
+using Ranks = std::vector<std::uint32_t>;
+
+Ranks LevelsOf(const LevelMap& map) {
+  return {map.levels().begin(), map.levels().end()};
+}
+
+TEST(Levels, HeadOwnsItsLevelsAndTheTailIsFirstComeFirstServed) {
+  const ActiveTable table = CoflowsOnLinks({{0}, {0}, {0}, {0}, {0}});
+  Ranks order = {0, 1, 2, 3, 4};
+  LevelMap map;
+  map.Assign(table, 3, &order);
+  EXPECT_EQ(order, (Ranks{0, 1, 4, 3, 2}));
+  EXPECT_EQ(LevelsOf(map), (Ranks{0, 1, 2, 2, 2}));
+  map.Assign(table, 1, &order);
+  EXPECT_EQ(order, (Ranks{4, 3, 2, 1, 0}));
+  EXPECT_EQ(LevelsOf(map), (Ranks{0, 0, 0, 0, 0}));
+}
+
+TEST(Levels, CoflowsThatShareNoLinkShareALevel) {
+  // An example for the compression of Crux (SIGCOMM 2024): A-B, A-C, B-D and C-D are in each other's way.
+  const ActiveTable table = CoflowsOnLinks({{0, 1}, {0, 2}, {1, 3}, {2, 3}});
+  LevelMap map;
+  Ranks order = {0, 1, 2, 3};
+  map.Assign(table, 3, &order);
+  EXPECT_EQ(order, (Ranks{0, 1, 2, 3}));
+  EXPECT_EQ(LevelsOf(map), (Ranks{0, 1, 1, 2}));
+  map.Assign(table, 2, &order);
+  EXPECT_EQ(LevelsOf(map), (Ranks{0, 1, 1, 1}));
+  // More levels than anybody needs.
+  order = {0, 1, 2, 3};
+  map.Assign(table, 1'000'000, &order);
+  EXPECT_EQ(LevelsOf(map), (Ranks{0, 1, 1, 2}));
+}
+
+TEST(Levels, NobodyPassesWhoIsInTheLastLevel) {
+  // 2 waits for 1 in the last level, so 3, which waits for 2 alone, must too.
+  const ActiveTable table = CoflowsOnLinks({{0}, {0, 1}, {1, 2}, {2}});
+  LevelMap map;
+  Ranks order = {0, 1, 2, 3};
+  map.Assign(table, 2, &order);
+  EXPECT_EQ(order, (Ranks{0, 3, 2, 1}));
+  EXPECT_EQ(LevelsOf(map), (Ranks{0, 1, 1, 1}));
+}
+
+TEST(Levels, AreLegalAndKeepTheOrderAmongThoseThatMeet) {
+  std::mt19937_64 random(7);
+  LevelMap map;
+  for (int round = 0; round < 2'000; ++round) {
+    std::vector<std::vector<std::uint32_t>> links(1 + random() % 12);
+    for (auto& of : links) {
+      for (std::uint32_t link = 0; link < 4; ++link) {
+        if (random() % 3 == 0) {
+          of.push_back(link);
+        }
+      }
+    }
+    const ActiveTable table = CoflowsOnLinks(links);
+    Ranks given(links.size());
+    std::iota(given.begin(), given.end(), 0U);
+    const int levels = 1 + static_cast<int>(random() % 5);
+    Ranks order = given;
+    map.Assign(table, levels, &order);
+    ASSERT_TRUE(std::ranges::is_permutation(order, given)) << "round " << round;
+    ASSERT_TRUE(std::ranges::is_sorted(map.levels())) << "round " << round;
+    ASSERT_LT(map.levels().back(), static_cast<std::uint32_t>(levels)) << "round " << round;
+    for (std::size_t a = 0; a < order.size(); ++a) {
+      for (std::size_t b = a + 1; b < order.size(); ++b) {
+        const bool meet = std::ranges::any_of(
+            links[order[a]], [&](std::uint32_t link) { return std::ranges::count(links[order[b]], link) > 0; });
+        const bool share_last = map.levels()[a] == static_cast<std::uint32_t>(levels - 1);
+        if (meet && !share_last) {
+          EXPECT_LT(order[a], order[b]) << "round " << round;
+          EXPECT_LT(map.levels()[a], map.levels()[b]) << "round " << round;
+        }
+      }
+    }
+  }
 }
 
 /// Adds a coflow of one sender whose flows to two receivers, `first` and `second`, have ended; `left` to the second one
@@ -132,6 +211,32 @@ void EndPilot(std::uint32_t slot, std::size_t receiver, std::int64_t bytes, Acti
   }
   table->ended_squares[slot] += static_cast<double>(bytes) * static_cast<double>(bytes);
   table->pilot_squares[slot] += static_cast<double>(bytes) * static_cast<double>(bytes);
+}
+
+/// Pilots of these sizes ended; two flows are left at the same receiver and have sent `begun` together.
+std::uint32_t AddBegun(const std::vector<std::int64_t>& pilots, std::int64_t begun, ActiveTable* table) {
+  const std::uint32_t slot = table->AddSlot();
+  table->id[slot] = slot;
+  for (const std::int64_t bytes : pilots) {
+    EndPilot(slot, 0, bytes, table);
+  }
+  table->FlowsLeft(slot)[1] = 2;
+  table->Attained(slot)[1] += begun;
+  return slot;
+}
+
+TEST(Pilots, WhoHasSentMuchIsNearlyDoneOnlyWhereFlowsAreAlike) {
+  ActiveTable table(2);
+  // All alike: what is left of two flows of 1000 that have sent 1500.
+  const std::uint32_t alike = AddBegun({1000, 1000}, 1500, &table);
+  const std::uint32_t fresh = AddBegun({300, 300}, 0, &table);  // 600
+  // As if exponential, variance 2 x mean squared: 2200 + 1500 bytes over 5 ended flows, twice: 1480 are left.
+  const std::uint32_t spread = AddBegun({25, 25, 50, 100, 2000}, 1500, &table);
+  const std::uint32_t between = AddBegun({700, 700}, 0, &table);  // 1400
+  const std::uint32_t behind = AddBegun({750, 750}, 0, &table);   // 1500
+  std::vector<std::uint32_t> order;
+  (*MakeOrder(ParsePolicy("pilots")->order))->Sort(table, 0, &order);
+  EXPECT_EQ(order, (std::vector<std::uint32_t>{alike, fresh, between, spread, behind}));
 }
 
 TEST(Pilots, WhereFlowsShareShortOnesThatEndDoNotMakeTheRestShort) {

@@ -80,13 +80,17 @@ TEST_F(PublicTrace, LocalSearchWithMaxMinRatesStaysClose) {
 
 TEST_F(PublicTrace, UnknownSizesStayCloseBehindKnownOnesWhicheverFlowsArePilots) {
   for (const std::uint64_t seed : {1UL, 2UL}) {
-    EXPECT_LE(Simulate("pilots", 100, 8, seed).mean, 22'300) << "seed " << seed;
+    EXPECT_LE(Simulate("pilots", 100, 8, seed).mean, 22'100) << "seed " << seed;
   }
 }
 
 TEST_F(PublicTrace, UnknownSizesOfSkewedMappersStayClose) {
-  ASSERT_TRUE(traces::Transform({.skew_sigma = 1}, &trace_).ok());
-  EXPECT_LE(Simulate("pilots", 100, 8).mean, 24'000);
+  const traces::Trace even = trace_;
+  for (const std::uint64_t seed : {1UL, 2UL, 3UL}) {
+    trace_ = even;
+    ASSERT_TRUE(traces::Transform({.skew_sigma = 1, .skew_seed = seed}, &trace_).ok());
+    EXPECT_LE(Simulate("pilots", 100, 8, seed).mean, 23'000) << "seed " << seed;
+  }
 }
 
 TEST_F(PublicTrace, ABoundOnWaitingCostsLittle) {
