@@ -38,6 +38,7 @@ class AgeBound final : public Order {
 
   Refresh refresh() const override { return order_->refresh(); }
   bool changes_by_progress() const override { return order_->changes_by_progress(); }
+  bool reads_links() const override { return order_->reads_links(); }
   bool reads_largest_flow() const override { return order_->reads_largest_flow(); }
   std::int64_t queue_count() const override { return order_->queue_count(); }
   void Queues(const ActiveTable& table, std::vector<std::uint32_t>* queue) const override {

@@ -55,6 +55,7 @@ class AttainedService final : public Order {
   }
   bool needs_sizes() const override { return false; }
   bool changes_by_progress() const override { return true; }
+  bool reads_links() const override { return false; }
   std::int64_t queue_count() const override { return limits_.count(); }
   void Queues(const ActiveTable& table, std::vector<std::uint32_t>* queue) const override {
     queue->assign(table.id.size(), 0);

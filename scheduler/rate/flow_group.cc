@@ -11,6 +11,7 @@ constexpr std::uint32_t kUnseen = UINT32_MAX;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Beyond it an end is never: the longest trace is shorter, and sums of two such times fit.
 constexpr double kTicksMax = 1e18;
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 template <typename Visit>
 void ForPath(const Fabric& fabric, const MatchFlow& flow, Visit visit) {
@@ -33,10 +34,16 @@ void FlowGroup::Open(const Fabric& fabric, std::span<const MatchFlow> flows, std
   finished_ = false;
   changed_ = true;
   idle_ = true;
-  end_stale_ = true;
+  ends_stale_ = true;
   IndexLinks(fabric, scratch);
   IndexFlows();
   room_seen_.clear();
+  left_ = 0;
+  rate_ = 0;
+  for (const MatchFlow& flow : flow_) {
+    left_ += static_cast<double>(flow.bytes);
+  }
+  open_ = left_;
 }
 
 /// Numbers the links in use, ascending, and writes every flow's path in these numbers.
@@ -83,6 +90,7 @@ void FlowGroup::IndexFlows() {
   stale_.assign(n + 1, 0);
   head_.assign(n + 1, kNobody);
   owned_.assign(n + 1, 0);
+  ends_.assign(n + 1, kNever);
   for (const std::uint32_t local : path_) {
     ++count_[local];
   }
@@ -145,23 +153,43 @@ double FlowGroup::LargestSent() const {
   return largest;
 }
 
+/// Calls visit(flow) for all flows of an owner; it may take the flow away from it.
+template <typename Visit>
+void FlowGroup::ForOwned(std::size_t o, Visit visit) {
+  if (o >= downlinks_end_) {
+    for (std::uint32_t f = head_[o]; f != kNobody;) {
+      const std::uint32_t next = next_[f];
+      visit(f);
+      f = next;
+    }
+    return;
+  }
+  const bool up = o < uplinks_;
+  const auto row = static_cast<std::uint32_t>(up ? o : o - uplinks_);
+  const BitRows& owned = up ? owned_by_up_ : owned_by_down_;
+  for (std::size_t word = 0; word < owned.words(); ++word) {
+    ForBits(owned.Row(row)[word], static_cast<std::uint32_t>(word * 64),
+            [&](std::uint32_t column) { visit(up ? FlowOf(row, column) : FlowOf(column, row)); });
+  }
+}
+
 void FlowGroup::Link(std::size_t f, std::uint32_t o) {
   owner_[f] = o;
+  ++owned_[o];
+  least_[o] = std::min(least_[o], x_[f]);
+  if (o < downlinks_end_) {
+    NoteOwner(f, o, true);
+    return;
+  }
   prev_[f] = kNobody;
   next_[f] = head_[o];
   if (head_[o] != kNobody) {
     prev_[head_[o]] = static_cast<std::uint32_t>(f);
   }
   head_[o] = static_cast<std::uint32_t>(f);
-  ++owned_[o];
-  least_[o] = std::min(least_[o], x_[f]);
-  NoteOwner(f, o, true);
 }
 
 void FlowGroup::NoteOwner(std::size_t f, std::uint32_t o, bool owned) {
-  if (o >= downlinks_end_) {
-    return;
-  }
   const auto path = PathOf(f);
   const std::size_t up = path.front();
   const std::size_t down = path.back() - uplinks_;
@@ -174,7 +202,16 @@ void FlowGroup::NoteOwner(std::size_t f, std::uint32_t o, bool owned) {
 
 void FlowGroup::Unlink(std::size_t f) {
   const std::uint32_t o = owner_[f];
-  NoteOwner(f, o, false);
+  if (--owned_[o] == 0) {
+    least_[o] = kInfinity;
+    stale_[o] = 0;
+  } else if (x_[f] <= least_[o]) {
+    stale_[o] = 1;
+  }
+  if (o < downlinks_end_) {
+    NoteOwner(f, o, false);
+    return;
+  }
   if (prev_[f] == kNobody) {
     head_[o] = next_[f];
   } else {
@@ -182,12 +219,6 @@ void FlowGroup::Unlink(std::size_t f) {
   }
   if (next_[f] != kNobody) {
     prev_[next_[f]] = prev_[f];
-  }
-  if (--owned_[o] == 0) {
-    least_[o] = kInfinity;
-    stale_[o] = 0;
-  } else if (x_[f] <= least_[o]) {
-    stale_[o] = 1;
   }
 }
 
@@ -204,10 +235,17 @@ void FlowGroup::Move(std::size_t f, std::uint32_t o) {
 
 void FlowGroup::Rescan(std::size_t o) {
   least_[o] = kInfinity;
-  for (std::uint32_t f = head_[o]; f != kNobody; f = next_[f]) {
-    least_[o] = std::min(least_[o], x_[f]);
-  }
+  ForOwned(o, [this, o](std::uint32_t f) { least_[o] = std::min(least_[o], x_[f]); });
   stale_[o] = 0;
+}
+
+void FlowGroup::Disown() {
+  const auto none = static_cast<std::uint32_t>(links_.size());
+  for (std::uint32_t o = 0; o < none; ++o) {
+    if (owned_[o] > 0) {
+      ForOwned(o, [this, none](std::uint32_t f) { Move(f, none); });
+    }
+  }
 }
 
 void FlowGroup::Settle(std::int64_t now) {
@@ -219,6 +257,7 @@ void FlowGroup::Settle(std::int64_t now) {
   for (std::size_t local = 0; local < load_.size(); ++local) {
     load_[local] = std::max(0.0, load_[local] - use_[local] * interval);
   }
+  left_ = std::max(0.0, left_ - rate_ * interval);
   if (proportional_ <= 0) {
     const double step = interval / scale_;
     for (std::size_t o = 0; o < level_.size(); ++o) {
@@ -257,68 +296,72 @@ void FlowGroup::Rescale() {
 
 std::int64_t FlowGroup::NextEnd() {
   if (finished_ || live_ == 0) {
-    return live_ > 0 ? settled_at_ : std::numeric_limits<std::int64_t>::max();
+    return live_ > 0 ? settled_at_ : kNever;
   }
-  if (!end_stale_) {
-    return next_end_;
-  }
-  end_stale_ = false;
-  double soonest = kInfinity;
-  for (std::size_t o = 0; o < head_.size(); ++o) {
-    if (owned_[o] == 0 || (level_[o] <= 0 && proportional_ <= 0)) {
-      continue;
+  if (ends_stale_) {
+    ends_stale_ = false;
+    for (std::size_t o = 0; o < ends_.size(); ++o) {
+      ends_[o] = EndOf(o);
     }
-    if (stale_[o] != 0) {
-      Rescan(o);
-    }
-    const double left = std::max(0.0, OwnerLeft(o));
-    const double rate = left * proportional_ + level_[o];
-    soonest = std::min(soonest, Done(left, rate, least_[o]) ? 0 : left / rate);
+    next_stale_ = true;
   }
-  next_end_ = soonest < kTicksMax
-                  ? settled_at_ + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(soonest - kTickSlack)))
-                  : std::numeric_limits<std::int64_t>::max();
+  if (next_stale_) {
+    next_stale_ = false;
+    next_end_ = *std::min_element(ends_.begin(), ends_.end());
+  }
   return next_end_;
 }
 
+/// When the first flow of the owner ends; kNever: none does.
+std::int64_t FlowGroup::EndOf(std::size_t o) {
+  if (owned_[o] == 0 || (level_[o] <= 0 && proportional_ <= 0)) {
+    return kNever;
+  }
+  if (stale_[o] != 0) {
+    Rescan(o);
+  }
+  const double left = std::max(0.0, OwnerLeft(o));
+  const double rate = left * proportional_ + level_[o];
+  const double soonest = Done(left, rate, least_[o]) ? 0 : left / rate;
+  return soonest < kTicksMax
+             ? settled_at_ + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(soonest - kTickSlack)))
+             : kNever;
+}
+
 void FlowGroup::TakeEnded(std::uint32_t group, std::vector<EndedFlow>* ended) {
-  for (std::size_t o = 0; o < head_.size(); ++o) {
-    if (owned_[o] == 0) {
+  NextEnd();
+  for (std::size_t o = 0; o < ends_.size(); ++o) {
+    if (owned_[o] == 0 || (!finished_ && ends_[o] > settled_at_)) {
       continue;
     }
-    if (stale_[o] != 0) {
-      Rescan(o);
-    }
-    const double least_left = OwnerLeft(o);
-    if (!finished_ && !Done(least_left, std::max(0.0, least_left) * proportional_ + level_[o], least_[o])) {
-      continue;
-    }
-    for (std::uint32_t f = head_[o]; f != kNobody;) {
-      const std::uint32_t next = next_[f];
+    ForOwned(o, [&](std::uint32_t f) {
       if (finished_ || Done(scale_ * (x_[f] - service_[o]), Rate(f), x_[f])) {
         ended->push_back({group, flow_[f].source, flow_[f].destination, flow_[f].bytes});
         End(f);
       }
-      f = next;
-    }
+    });
+    ends_[o] = EndOf(o);
   }
+  next_stale_ = true;
 }
 
 void FlowGroup::End(std::size_t f) {
   // A flow that ended within a tick was counted to the tick's end: less than nothing is left, and links get that back.
   const double left = finished_ ? 0 : scale_ * (x_[f] - service_[owner_[f]]);
   const double rate = Rate(f);
-  for (const std::uint32_t local : PathOf(f)) {
+  const auto path = PathOf(f);
+  for (const std::uint32_t local : path) {
     --count_[local];
     load_[local] = count_[local] == 0 ? 0 : std::max(0.0, load_[local] - left);
     use_[local] = count_[local] == 0 ? 0 : std::max(0.0, use_[local] - rate);
   }
-  live_pairs_.Clear(PathOf(f).front(), PathOf(f).back() - uplinks_);
-  live_of_down_.Clear(PathOf(f).back() - uplinks_, PathOf(f).front());
+  live_pairs_.Clear(path.front(), path.back() - uplinks_);
+  live_of_down_.Clear(path.back() - uplinks_, path.front());
   Unlink(f);
-  end_stale_ = true;
   owner_[f] = kEnded;
   --live_;
+  left_ = live_ == 0 ? 0 : std::max(0.0, left_ - left);
+  rate_ = live_ == 0 ? 0 : std::max(0.0, rate_ - rate);
   changed_ = true;
 }
 

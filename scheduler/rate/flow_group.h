@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -40,10 +41,17 @@ class FlowGroup {
   std::span<const std::uint32_t> links() const { return links_; }
   /// How many of them, from the first on, are links of ports.
   std::size_t port_links() const { return downlinks_end_; }
+  std::size_t uplinks() const { return uplinks_; }                        ///< The first of those.
   std::uint32_t Count(std::size_t local) const { return count_[local]; }  ///< Live flows.
   double Load(std::size_t local) const { return load_[local]; }           ///< Bytes left as of the last Settle().
   double OpenLoad(std::size_t local) const { return open_load_[local]; }  ///< Bytes at Open().
   double Use(std::size_t local) const { return use_[local]; }             ///< Sum of rates.
+  /// Bytes that all flows have left at a time not before the last Settle(), if rates hold until then.
+  double TotalLeft(std::int64_t now) const {
+    return finished_ ? 0 : std::max(0.0, left_ - rate_ * static_cast<double>(now - settled_at_));
+  }
+  double TotalOpen() const { return open_; }
+  double TotalRate() const { return rate_; }
 
   std::size_t flows() const { return flow_.size(); }
   const MatchFlow& flow(std::size_t f) const { return flow_[f]; }
@@ -81,6 +89,18 @@ class FlowGroup {
   /// Gives flow f, which has no level yet, `rate` by making `local`, a link of its path that no other flow owns, its
   /// owner.
   void Serve(std::size_t f, std::size_t local, double rate);
+  /// Calls visit(flow) for the live flows between a port's link and those on the other side whose bits are set in
+  /// `others`, ascending.
+  template <typename Visit>
+  void ForFlowsOfPort(std::uint32_t port, std::span<const std::uint64_t> others, Visit visit) const {
+    const bool up = port < uplinks_;
+    const auto row = static_cast<std::uint32_t>(up ? port : port - uplinks_);
+    const std::uint64_t* live = up ? live_pairs_.Row(row) : live_of_down_.Row(row);
+    for (std::size_t word = 0; word < others.size(); ++word) {
+      ForBits(live[word] & others[word], static_cast<std::uint32_t>(word * 64),
+              [&](std::uint32_t column) { visit(up ? FlowOf(row, column) : FlowOf(column, row)); });
+    }
+  }
   /// The live flows of a link; drops ended ones from the list as it goes.
   std::span<const std::uint32_t> FlowsOf(std::size_t local);
   std::span<const std::uint32_t> PathOf(std::size_t f) const {
@@ -108,6 +128,9 @@ class FlowGroup {
   double OwnerLeft(std::size_t o) const { return scale_ * (least_[o] - service_[o]); }
   bool Done(double left, double rate, double x) const { return left <= kTickSlack * rate + kByteSlack * scale_ * x; }
   void Rescan(std::size_t o);
+  std::int64_t EndOf(std::size_t o);
+  template <typename Visit>
+  void ForOwned(std::size_t o, Visit visit);
   void Rescale();
   void Link(std::size_t f, std::uint32_t o);
   void Unlink(std::size_t f);
@@ -116,6 +139,7 @@ class FlowGroup {
   void NoteOwner(std::size_t f, std::uint32_t o, bool owned);
   void StopFlowsOfPort(std::uint32_t local, bool count);
   void StopFlowsOfInner(std::uint32_t local);
+  void TakeStopped(std::uint32_t local, std::uint32_t stopped, double rate, double weight, FillingLinks* links);
   void CountStopped(std::uint32_t up, std::uint32_t down);
   std::uint32_t StillGrowing(std::uint32_t local) const;
   bool has_inner_links() const { return downlinks_end_ < links_.size(); }
@@ -130,11 +154,13 @@ class FlowGroup {
   double proportional_ = 0;
   bool finished_ = false;  // the proportional part has brought everything to an end
   bool changed_ = false;
-  bool idle_ = true;       // every rate is 0
-  bool end_stale_ = true;  // next_end_ is not known
+  bool idle_ = true;        // every rate is 0
+  bool ends_stale_ = true;  // ends_ are not known
+  bool next_stale_ = true;  // nor the least of them
   std::int64_t next_end_ = 0;
+  double left_ = 0, open_ = 0, rate_ = 0;  // of all flows
 
-  // By flow. Flows of one owner form a list.
+  // By flow. Those of an inner link or of nobody form a list, those of a port are bits.
   std::vector<double> x_;
   std::vector<std::uint32_t> owner_, next_, prev_;
 
@@ -147,6 +173,7 @@ class FlowGroup {
   std::vector<double> level_, old_level_, service_, least_;
   std::vector<unsigned char> stale_;  // least_ is not known
   std::vector<std::uint32_t> head_, owned_;
+  std::vector<std::int64_t> ends_;  // when the first of its flows ends
 
   // Flows as bits, [uplink][downlink], and [downlink][uplink] where the name says so, both counted within the group: 64
   // of them are looked at at once.
@@ -161,6 +188,7 @@ class FlowGroup {
   BitRows stopped_, stopped_of_down_;  // by inner links; empty without such
   std::vector<std::uint32_t> growing_links_;
   std::vector<std::uint32_t> stopping_;        // by local link, in one round
+  std::vector<std::uint32_t> stopping_links_;  // those where it is not 0
   std::vector<double> room_seen_, room_left_;  // by local link; room_seen_ is empty when not known
 };
 

@@ -1,5 +1,6 @@
 // The part of FlowGroup that sets rates: proportional ones, and the steps of progressive filling.
 #include <algorithm>
+#include <utility>
 
 #include "scheduler/rate/flow_group.h"
 
@@ -8,7 +9,8 @@ namespace weir::scheduler {
 void FlowGroup::SetProportional(double per_tick) {
   proportional_ = per_tick;
   idle_ = per_tick <= 0 && idle_;
-  end_stale_ = true;
+  ends_stale_ = true;
+  rate_ = per_tick * left_;
   for (std::size_t local = 0; local < links_.size(); ++local) {
     use_[local] = per_tick * load_[local];
   }
@@ -32,7 +34,7 @@ void FlowGroup::BeginFilling() {
   }
   moved_ = 0;
   idle_ = proportional_ <= 0;
-  end_stale_ = true;
+  ends_stale_ = true;
 }
 
 // A flow grows as long as neither of its ports is settled and no inner link has stopped it. So the growing flows of an
@@ -54,24 +56,37 @@ void FlowGroup::Freeze(std::span<const std::uint32_t> full, double rate, double 
       StopFlowsOfInner(local);
     }
   }
+  if (count) {
+    for (const std::uint32_t local : stopping_links_) {
+      TakeStopped(local, std::exchange(stopping_[local], 0), rate, weight, links);
+    }
+    stopping_links_.clear();
+    return;
+  }
   std::size_t kept = 0;
   for (const std::uint32_t local : growing_links_) {
-    const std::uint32_t stopped = count ? stopping_[local] : growing_[local] - StillGrowing(local);
-    stopping_[local] = 0;
-    growing_[local] -= stopped;
-    if (stopped > 0) {
-      const std::uint32_t link = links_[local];
-      links->room[link] -= rate * stopped;
-      links->weight[link] -= weight * stopped;
-      links->flows[link] -= stopped;
-      use_[local] += rate * stopped;
-      growing_total_ -= local < uplinks_ ? stopped : 0;
+    if (growing_[local] > 0) {
+      TakeStopped(local, growing_[local] - StillGrowing(local), rate, weight, links);
     }
     if (growing_[local] > 0) {
       growing_links_[kept++] = local;
     }
   }
   growing_links_.resize(kept);
+}
+
+void FlowGroup::TakeStopped(std::uint32_t local, std::uint32_t stopped, double rate, double weight,
+                            FillingLinks* links) {
+  if (stopped == 0) {
+    return;
+  }
+  const std::uint32_t link = links_[local];
+  links->room[link] -= rate * stopped;
+  links->weight[link] -= weight * stopped;
+  links->flows[link] -= stopped;
+  use_[local] += rate * stopped;
+  growing_[local] -= stopped;
+  growing_total_ -= local < uplinks_ ? stopped : 0;
 }
 
 std::uint32_t FlowGroup::StillGrowing(std::uint32_t local) const {
@@ -105,12 +120,17 @@ void FlowGroup::StopFlowsOfPort(std::uint32_t local, bool count) {
 }
 
 void FlowGroup::CountStopped(std::uint32_t up, std::uint32_t down) {
-  ++stopping_[up];
-  ++stopping_[uplinks_ + down];
+  const auto note = [this](std::size_t local) {
+    if (stopping_[local]++ == 0) {
+      stopping_links_.push_back(static_cast<std::uint32_t>(local));
+    }
+  };
+  note(up);
+  note(uplinks_ + down);
   if (has_inner_links()) {
     const auto path = PathOf(FlowOf(up, down));
     for (const std::uint32_t inner : path.subspan(1, path.size() - 2)) {
-      ++stopping_[inner];
+      note(inner);
     }
   }
 }
@@ -133,19 +153,13 @@ void FlowGroup::StopFlowsOfInner(std::uint32_t local) {
 std::size_t FlowGroup::EndFilling() {
   changed_ = false;
   std::size_t other = 0;
+  double above = 0;
   for (std::size_t o = 0; o < head_.size(); ++o) {
     other += level_[o] != old_level_[o] ? owned_[o] : 0;
+    above += level_[o] * owned_[o];
   }
+  rate_ = proportional_ * left_ + above;
   return std::max(other, moved_);
-}
-
-void FlowGroup::Disown() {
-  const auto none = static_cast<std::uint32_t>(links_.size());
-  for (std::uint32_t o = 0; o < none; ++o) {
-    while (head_[o] != kNobody) {
-      Move(head_[o], none);
-    }
-  }
 }
 
 bool FlowGroup::KeepRates(std::span<double> room) const {

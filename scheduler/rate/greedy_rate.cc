@@ -47,14 +47,28 @@ class GreedyRate final : public RateAllocator {
     const auto links = group.links();
     key_.resize(links.size());
     ports_.clear();
+    free_uplinks_.assign((group.uplinks() + 63) / 64, 0);
+    free_downlinks_.assign((group.port_links() - group.uplinks() + 63) / 64, 0);
     for (std::uint32_t local = 0; local < links.size(); ++local) {
       key_[local] = by_bytes ? group.Load(local) : group.Count(local);
       if (group.Count(local) > 0 && local < group.port_links() && Free(links[local])) {
         ports_.push_back(local);
+        NoteFree(group, local);
       }
     }
     std::sort(ports_.begin(), ports_.end(),
               [this](std::uint32_t a, std::uint32_t b) { return key_[a] != key_[b] ? key_[a] > key_[b] : a < b; });
+  }
+
+  void NoteFree(const FlowGroup& group, std::uint32_t local) {
+    if (local >= group.port_links()) {
+      return;
+    }
+    const bool up = local < group.uplinks();
+    const std::size_t port = up ? local : local - group.uplinks();
+    std::uint64_t& word = (up ? free_uplinks_ : free_downlinks_)[port / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (port % 64);
+    word = Free(group.links()[local]) ? word | bit : word & ~bit;
   }
 
   /// Serves one more flow of this port's link; false if there is none that has room.
@@ -65,14 +79,16 @@ class GreedyRate final : public RateAllocator {
     }
     std::uint32_t best = UINT32_MAX;
     double best_key = -1;
-    for (const std::uint32_t f : group->FlowsOf(port)) {
+    const auto& candidates = port < group->uplinks() ? free_downlinks_ : free_uplinks_;
+    group->ForFlowsOfPort(port, candidates, [&](std::uint32_t f) {
       const auto path = group->PathOf(f);
-      const double key = key_[path.front() == port ? path.back() : path.front()];
-      if (key > best_key && std::all_of(path.begin(), path.end(), [&](std::uint32_t l) { return Free(links[l]); })) {
+      const std::uint32_t other = path.front() == port ? path.back() : path.front();
+      if (key_[other] > best_key &&
+          std::all_of(path.begin(), path.end(), [&](std::uint32_t l) { return Free(links[l]); })) {
         best = f;
-        best_key = key;
+        best_key = key_[other];
       }
-    }
+    });
     if (best == UINT32_MAX) {
       return false;
     }
@@ -82,6 +98,7 @@ class GreedyRate final : public RateAllocator {
     const double rate = room_[links[narrow]];
     for (const std::uint32_t local : path) {
       room_[links[local]] -= rate;
+      NoteFree(*group, local);
     }
     group->Serve(best, narrow, rate);
     return true;
@@ -89,8 +106,9 @@ class GreedyRate final : public RateAllocator {
 
   std::vector<double> room_, before_;
   std::span<const double> capacity_;
-  std::vector<double> key_;           // by local link
-  std::vector<std::uint32_t> ports_;  // local links of ports with room and flows
+  std::vector<double> key_;                                   // by local link
+  std::vector<std::uint64_t> free_uplinks_, free_downlinks_;  // of the group: bits of the ports with room
+  std::vector<std::uint32_t> ports_;                          // local links of ports with room and flows
 };
 
 }  // namespace

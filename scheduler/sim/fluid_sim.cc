@@ -106,11 +106,7 @@ class FluidSim {
       WriteTable();
       slot_rate_.assign(table_.id.size(), 0);
       for (const std::uint32_t slot : table_.live()) {
-        for (const FlowGroup* group : {rows_[slot].main.get(), rows_[slot].pilots.get()}) {
-          for (std::size_t i = 0; i < group->links().size() && fabric_.IsUplink(group->links()[i]); ++i) {
-            slot_rate_[slot] += group->Use(i);
-          }
-        }
+        slot_rate_[slot] = rows_[slot].main->TotalRate() + rows_[slot].pilots->TotalRate();
       }
     }
     return decisions_.NextChange(table_, now_, slot_rate_);
@@ -251,27 +247,39 @@ class FluidSim {
     outcome_.rate_changes += rate_.Allocate(ranked_, capacity_);
   }
 
-  /// Brings the columns of the table that follow from bytes up to the present.
+  /// Brings the columns of the table that follow from bytes up to the present, those that the order reads.
   void WriteTable() {
     for (const std::uint32_t slot : table_.live()) {
       Row& row = rows_[slot];
-      for (FlowGroup* group : {row.main.get(), row.pilots.get()}) {
-        group->Settle(now_);
-        for (const std::uint32_t link : group->links()) {
-          table_.Load(slot)[link] = 0;
-          table_.Attained(slot)[link] = 0;
-        }
-      }
-      table_.bytes_left[slot] = 0;
-      table_.bytes_sent[slot] = 0;
-      for (const FlowGroup* group : {row.main.get(), row.pilots.get()}) {
-        WriteRow(slot, *group);
+      if (order_.reads_links()) {
+        WriteLinks(slot, row);
+      } else {
+        const double open = row.main->TotalOpen() + row.pilots->TotalOpen();
+        const double left = row.main->TotalLeft(now_) + row.pilots->TotalLeft(now_);
+        table_.bytes_sent[slot] = static_cast<std::int64_t>(std::floor(open - left));
       }
       if (order_.reads_largest_flow() || table_.pilots_left[slot] > 0) {
+        row.main->Settle(now_);
+        row.pilots->Settle(now_);
         const double largest =
             std::max(order_.reads_largest_flow() ? row.main->LargestSent() : 0, row.pilots->LargestSent());
         table_.largest_seen[slot] = std::max(row.largest_ended, static_cast<std::int64_t>(largest));
       }
+    }
+  }
+
+  void WriteLinks(std::uint32_t slot, const Row& row) {
+    for (FlowGroup* group : {row.main.get(), row.pilots.get()}) {
+      group->Settle(now_);
+      for (const std::uint32_t link : group->links()) {
+        table_.Load(slot)[link] = 0;
+        table_.Attained(slot)[link] = 0;
+      }
+    }
+    table_.bytes_left[slot] = 0;
+    table_.bytes_sent[slot] = 0;
+    for (const FlowGroup* group : {row.main.get(), row.pilots.get()}) {
+      WriteRow(slot, *group);
     }
   }
 
