@@ -44,7 +44,8 @@ class Order {
   virtual bool Admitted(std::uint32_t /*slot*/) const { return false; }
   /// True if NextChange() may say something: then the table must be kept up to date with every event.
   virtual bool changes_by_progress() const { return false; }
-  /// True if Sort() reads what a coflow has left or has sent on single links (ActiveTable::load, attained), or bytes_left.
+  /// True if Sort() reads what a coflow has left or has sent on single links (ActiveTable::load, attained), or
+  /// bytes_left.
   virtual bool reads_links() const { return true; }
   /// True if ActiveTable::largest_seen must be of all flows, which costs a simulator a look at every one. Otherwise it
   /// may be of the pilots and of the flows that have ended.
