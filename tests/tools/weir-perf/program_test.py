@@ -39,8 +39,9 @@ class WeirPerf(unittest.TestCase):
         self.assertEqual(code, 0)
         rows = json.loads(out)
         self.assertEqual([row["from_s"] for row in rows], [0, 0.1, 0.2])
-        # It begins at 0.1 s by the sender's clock; a busy host may put its first bytes a little before.
-        self.assertLess(rows[0]["entry_2_bits_per_second"], rows[1]["entry_2_bits_per_second"] + rows[2]["entry_2_bits_per_second"])
+        # It begins at 0.1 s by the sender's clock, so its first bytes may count for the step before; no more than that.
+        sent = [row["entry_2_bits_per_second"] for row in rows]
+        self.assertLess(10 * sent[0], sent[1] + sent[2])
         self.assertGreater(sum(row["entry_1_bits_per_second"] for row in rows), 0)
 
     def test_levels_here(self):
