@@ -2,6 +2,7 @@
 #include "agents/nccl/comm.h"
 
 #include "agents/nccl/fork_guard.h"
+#include "agents/nccl/plugin.h"
 
 namespace weir::nccl {
 namespace {
@@ -44,6 +45,7 @@ Status Comm::Deregister(transport::MemoryId memory) {
 
 SendComm::~SendComm() {
   Detach();
+  if (sender_ != nullptr) Plugin::Instance().OnSendClosed();
 }
 
 void SendComm::Connected(std::unique_ptr<transport::Sender> sender) {

@@ -5,9 +5,11 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "agents/nccl/abi/net.h"
+#include "agents/nccl/event_book.h"
 #include "coflow/status.h"
 #include "transport/pacer/pacer.h"
 #include "transport/transport.h"
@@ -42,7 +44,7 @@ class Comm {
   Result<transport::MemoryId> Register(void* data, std::size_t size, int kind);
   Status Deregister(transport::MemoryId memory);
   /// On done of a receive, writes one size a buffer; `sizes` may be null.
-  abi::Result Test(Transfer* transfer, int* done, int* sizes) noexcept;
+  abi::Result Test(Transfer* transfer, int* done, int* sizes);
 
  protected:
   /// The channel, now that there is one; not null. It must not be replaced.
@@ -52,8 +54,10 @@ class Comm {
   Transfer* Take(transport::Request* request) noexcept;
   bool full() const { return free_.empty(); }
   /// Says once why the channel failed. Returns what NCCL is to be told.
-  abi::Result Failed() noexcept;
-  virtual void OnDone(Transfer* transfer) noexcept = 0;
+  abi::Result Failed();
+  virtual void OnDone(Transfer* transfer) = 0;
+  /// Ranks, channel and collective as far as they are known, for people; begins with ", ".
+  virtual std::string Whereabouts() const { return ""; }
 
   std::mutex mutex_;
   Context* const context_;
@@ -87,11 +91,16 @@ class SendComm final : public Comm {
 
   /// Success with a null `*transfer`: not now, nothing was consumed.
   abi::Result Isend(const void* data, std::size_t size, int tag, transport::MemoryId memory, void* phandle,
-                    Transfer** transfer) noexcept;
+                    Transfer** transfer);
 
  private:
-  void OnDone(Transfer* transfer) noexcept override;
+  void OnDone(Transfer* transfer) override;
+  std::string Whereabouts() const override;
+  /// Which coflow the transfer belongs to; asked once for each, however often NCCL tries.
+  void Identify(void* phandle, Nanoseconds now);
 
+  TransferIdentity identity_;  ///< Of the transfer that NCCL tries, and the last that was known.
+  bool identified_ = false;    ///< It is of the one that NCCL tries now.
   transport::Pacer pacer_;
   transport::Lane lane_;
   std::unique_ptr<transport::Sender> sender_;
@@ -103,10 +112,10 @@ class ReceiveComm final : public Comm {
   ~ReceiveComm() override;
 
   /// Success with a null `*transfer`: not now, nothing was consumed.
-  abi::Result Irecv(std::span<const transport::Slot> slots, Transfer** transfer) noexcept;
+  abi::Result Irecv(std::span<const transport::Slot> slots, Transfer** transfer);
 
  private:
-  void OnDone(Transfer* transfer) noexcept override;
+  void OnDone(Transfer* transfer) override;
 
   std::unique_ptr<transport::Receiver> receiver_;
 };

@@ -4,6 +4,7 @@
 #include "agents/nccl/comm.h"
 #include "agents/nccl/log.h"
 #include "agents/nccl/plugin.h"
+#include "transport/clock.h"
 
 namespace weir::nccl {
 
@@ -14,16 +15,16 @@ Transfer* Comm::Take(transport::Request* request) noexcept {
   return transfer;
 }
 
-abi::Result Comm::Failed() noexcept {
+abi::Result Comm::Failed() {
   const Status& failure = channel_->failure();
   if (!failure_said_) {
     failure_said_ = true;
-    Warn(fmt::format("communicator {:#x}: {}", context_->comm_id, failure.message()));
+    Warn(fmt::format("communicator {:#x}{}: {}", context_->comm_id, Whereabouts(), failure.message()));
   }
   return ResultOf(failure.code());
 }
 
-abi::Result Comm::Test(Transfer* transfer, int* done, int* sizes) noexcept {
+abi::Result Comm::Test(Transfer* transfer, int* done, int* sizes) {
   const std::lock_guard lock(mutex_);
   *done = 0;
   std::array<Bytes, transport::kMaxSlots> lengths{};
@@ -39,11 +40,26 @@ abi::Result Comm::Test(Transfer* transfer, int* done, int* sizes) noexcept {
   return abi::Result::kSuccess;
 }
 
-abi::Result SendComm::Isend(const void* data, std::size_t size, int tag, transport::MemoryId memory,
-                            [[maybe_unused]] void* phandle, Transfer** transfer) noexcept {
+/// NCCL calls our profiler half back before this returns, with the record that we hand it.
+void SendComm::Identify(void* phandle, Nanoseconds now) {
+  if (identified_) return;
+  identified_ = true;
+  TransferIdentity found;
+  if (phandle != nullptr && context_->callback != nullptr) {
+    void* event = nullptr;
+    context_->callback(&event, abi::EventCall::kStart, phandle, kNetPluginId, &found);
+  }
+  if (!found.known) found.key = context_->ladder.OnSend(context_->comm_id, now);
+  identity_ = found;
+}
+
+abi::Result SendComm::Isend(const void* data, std::size_t size, int tag, transport::MemoryId memory, void* phandle,
+                            Transfer** transfer) {
   const std::lock_guard lock(mutex_);
   *transfer = nullptr;
   if (full()) return abi::Result::kSuccess;
+  const Nanoseconds now = transport::SteadyClock().Now();
+  Identify(phandle, now);
   const transport::Part part{data, size, memory};
   transport::Request* request = nullptr;
   const transport::Outcome outcome = sender_->Isend(std::span(&part, 1), tag, &request);
@@ -51,12 +67,20 @@ abi::Result SendComm::Isend(const void* data, std::size_t size, int tag, transpo
   if (outcome == transport::Outcome::kAgain) return abi::Result::kSuccess;
   *transfer = Take(request);
   (*transfer)->buffers = 1;
+  identified_ = false;
+  if (CoflowBook* coflows = Plugin::Instance().coflows()) coflows->OnSend(identity_.key, size, now);
   return abi::Result::kSuccess;
 }
 
-void SendComm::OnDone(Transfer*) noexcept {}
+void SendComm::OnDone(Transfer*) {}
 
-abi::Result ReceiveComm::Irecv(std::span<const transport::Slot> slots, Transfer** transfer) noexcept {
+std::string SendComm::Whereabouts() const {
+  if (!identity_.known) return "";
+  return fmt::format(", rank {} to rank {}, channel {}, {} {}", identity_.rank, identity_.peer, identity_.channel,
+                     FunctionName(identity_.key.function), identity_.key.sequence);
+}
+
+abi::Result ReceiveComm::Irecv(std::span<const transport::Slot> slots, Transfer** transfer) {
   const std::lock_guard lock(mutex_);
   *transfer = nullptr;
   if (full()) return abi::Result::kSuccess;
@@ -69,6 +93,6 @@ abi::Result ReceiveComm::Irecv(std::span<const transport::Slot> slots, Transfer*
   return abi::Result::kSuccess;
 }
 
-void ReceiveComm::OnDone(Transfer*) noexcept {}
+void ReceiveComm::OnDone(Transfer*) {}
 
 }  // namespace weir::nccl

@@ -67,6 +67,8 @@ Result<PluginConfig> ConfigFromEnvironment() {
   config.tcp.connect_within = connect_within_ms * kMillisecond;
   config.tcp.traffic_class = static_cast<int>(traffic_class);
   config.receives = static_cast<std::uint32_t>(receives);
+  const char* report = std::getenv("WEIR_NCCL_REPORT");
+  if (report != nullptr && *report != '\0') config.report = report;
   return config;
 }
 

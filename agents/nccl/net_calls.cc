@@ -88,22 +88,24 @@ abi::Result Deregister(void* comm, void* handle) noexcept {
 abi::Result Isend(void* comm, void* data, std::size_t size, int tag, void* memory, void* phandle,
                   void** request) noexcept {
   *request = nullptr;
-  if (IsForkedChild()) return abi::Result::kInvalidUsage;
-  Transfer* transfer = nullptr;
-  const transport::MemoryId known(reinterpret_cast<std::uintptr_t>(memory));
-  const abi::Result result = static_cast<SendComm*>(comm)->Isend(data, size, tag, known, phandle, &transfer);
-  *request = transfer;
-  return result;
+  return Guarded("isend", [&] {
+    Transfer* transfer = nullptr;
+    const transport::MemoryId known(reinterpret_cast<std::uintptr_t>(memory));
+    const abi::Result result = static_cast<SendComm*>(comm)->Isend(data, size, tag, known, phandle, &transfer);
+    *request = transfer;
+    return result;
+  });
 }
 
 abi::Result Irecv(void* comm, std::span<const transport::Slot> slots, void** request) noexcept {
   // A receive that NCCL does not need to see the end of (kOptionalReceive on entry) is served as any other.
   *request = nullptr;
-  if (IsForkedChild()) return abi::Result::kInvalidUsage;
-  Transfer* transfer = nullptr;
-  const abi::Result result = static_cast<ReceiveComm*>(comm)->Irecv(slots, &transfer);
-  *request = transfer;
-  return result;
+  return Guarded("irecv", [&] {
+    Transfer* transfer = nullptr;
+    const abi::Result result = static_cast<ReceiveComm*>(comm)->Irecv(slots, &transfer);
+    *request = transfer;
+    return result;
+  });
 }
 
 abi::Result Iflush(void*, int, void**, int*, void**, void** request) noexcept {
@@ -112,9 +114,10 @@ abi::Result Iflush(void*, int, void**, int*, void**, void** request) noexcept {
 }
 
 abi::Result Test(void* request, int* done, int* sizes) noexcept {
-  if (IsForkedChild()) return abi::Result::kInvalidUsage;
-  auto* transfer = static_cast<Transfer*>(request);
-  return transfer->comm->Test(transfer, done, sizes);
+  return Guarded("test", [&] {
+    auto* transfer = static_cast<Transfer*>(request);
+    return transfer->comm->Test(transfer, done, sizes);
+  });
 }
 
 abi::Result CloseSend(void* comm) noexcept {
@@ -136,8 +139,11 @@ abi::Result Finalize(void* context) noexcept {
   });
 }
 
-abi::Result SetAttributes(void*, abi::NetAttributes*) noexcept {
-  return abi::Result::kSuccess;
+abi::Result SetAttributes(void* context, abi::NetAttributes* attributes) noexcept {
+  return Guarded("setNetAttr", [&] {
+    if (context != nullptr) static_cast<Context*>(context)->ladder.OnAttributes(attributes->operations);
+    return abi::Result::kSuccess;
+  });
 }
 
 }  // namespace weir::nccl

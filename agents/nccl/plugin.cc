@@ -1,8 +1,10 @@
 #include "agents/nccl/plugin.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "agents/nccl/fork_guard.h"
@@ -64,11 +66,12 @@ Plugin& Plugin::Instance() {
   return *plugin;
 }
 
-Status Plugin::Open(abi::Logger logger, [[maybe_unused]] abi::ProfilerCallback callback) {
+Status Plugin::Open(abi::Logger logger, abi::ProfilerCallback callback) {
   SetLogger(logger);
   const std::lock_guard lock(mutex_);
   if (!opened_) {
     opened_ = true;
+    process_context_.callback = callback;
     opening_ = OpenOnce();
   }
   return opening_;
@@ -83,6 +86,7 @@ Status Plugin::OpenOnce() {
   auto transport = transport::MakeTcpTransport(config_.tcp);
   if (!transport) return transport.error();
   WatchForks();
+  if (config_.report != nullptr) coflows_ = std::make_unique<CoflowBook>();
   transport_ = std::move(*transport);
   std::string names;
   for (const transport::Device& device : transport_->devices()) {
@@ -98,6 +102,7 @@ Context* Plugin::OpenContext(std::uint64_t comm_id, int traffic_class) {
   context->traffic_class = traffic_class;
   Context* const key = context.get();
   const std::lock_guard lock(mutex_);
+  context->callback = process_context_.callback;  // The core's is the same for all.
   contexts_.emplace(key, std::move(context));
   return key;
 }
@@ -154,6 +159,7 @@ Result<SendComm*> Plugin::Connect(Context* context, int device, int traffic_clas
   if (sender && *sender == nullptr) return nullptr;
   std::unique_ptr<SendComm> comm = std::move(found->second.comm);
   pending_.erase(found);
+  if (sender) ++senders_;
   lock.unlock();
   known.pending = 0;
   WriteHandle(known, handle);
@@ -181,6 +187,16 @@ Result<std::uint64_t> Plugin::Begin(Context* context, int device, [[maybe_unused
 /// NCCL says nothing when it gives up on a connection.
 void Plugin::DropAbandoned(Nanoseconds now) {
   std::erase_if(pending_, [&](const auto& one) { return now - one.second.asked > kAbandonedAfter; });
+}
+
+void Plugin::OnSendClosed() {
+  const std::lock_guard lock(mutex_);
+  if (--senders_ > 0 || coflows_ == nullptr) return;
+  const std::string path = fmt::format("{}.{}", config_.report, getpid());
+  std::ofstream file(path, std::ios::app);
+  file << coflows_->Report();
+  file.close();
+  if (!file) Warn(fmt::format("WEIR_NCCL_REPORT: cannot write {}", path));
 }
 
 Result<ReceiveComm*> Plugin::Accept(ListenComm* listener) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agents/nccl/abi/net.h"
+#include "agents/nccl/coflow_book.h"
 #include "agents/nccl/comm.h"
 #include "agents/nccl/config.h"
 #include "coflow/status.h"
@@ -17,6 +18,8 @@ namespace weir::nccl {
 
 /// One communicator of NCCL's, or, for NCCL that knows no contexts (before v11), all of the process.
 struct Context {
+  abi::ProfilerCallback callback = nullptr;  ///< Null before v10.
+  Ladder ladder;
   std::uint64_t comm_id = 0;                    ///< 0: not known.
   int traffic_class = abi::kTrafficClassUnset;  ///< The application's.
 };
@@ -56,6 +59,10 @@ class Plugin {
   Result<ListenComm*> Listen(Context* context, int device, void* handle);
   /// Null: not yet. Between calls what is under way is known by a number in `handle`.
   Result<SendComm*> Connect(Context* context, int device, int traffic_class, void* handle);
+  /// After the last SendComm was closed, what the coflows sent is written where the environment says.
+  void OnSendClosed();
+  /// Null: nobody wants a report.
+  CoflowBook* coflows() { return coflows_.get(); }
   /// Null: not yet.
   Result<ReceiveComm*> Accept(ListenComm* listener);
 
@@ -79,6 +86,8 @@ class Plugin {
   Status opening_;
   PluginConfig config_;
   std::unique_ptr<transport::Transport> transport_;
+  std::unique_ptr<CoflowBook> coflows_;
+  std::size_t senders_ = 0;
   Context process_context_;
   std::unordered_map<Context*, std::unique_ptr<Context>> contexts_;
   std::uint64_t last_pending_ = 0;

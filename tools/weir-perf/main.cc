@@ -61,6 +61,8 @@ DEFINE_int32(receives, 1, "\"nccl-emulate\": receives posted together by all-to-
 DEFINE_double(compute_ms, 0, "\"nccl-emulate\": pause between two collectives");
 DEFINE_string(fault, "none", "\"nccl-emulate\": none, abort (everything is closed in flight) or kill (of one rank)");
 DEFINE_double(fault_ms, 50, "\"nccl-emulate\": how long transfers go on before the fault");
+DEFINE_string(profiler, "",
+              "\"nccl-emulate\": version of the profiler that is fed, v3 to v6, or none; empty: the highest");
 DEFINE_bool(plugin_log, false, "\"nccl-emulate\": show what the plugin says, on standard error");
 DEFINE_string(html, "", "also write an HTML report to this file");
 
@@ -279,6 +281,11 @@ int EmulateNccl(weir::tools::PerfOutput output) {
   options.fault = *fault;
   options.fault_after = static_cast<weir::Nanoseconds>(FLAGS_fault_ms * 1e6);
   options.list_log = FLAGS_plugin_log;
+  options.profile = FLAGS_profiler != "none";
+  const auto profiler = emulate::ParseVersion(options.profile ? FLAGS_profiler : "");
+  if (!profiler) return Fail(profiler.error());
+  options.profiler = *profiler;
+  if (const char* report = std::getenv("WEIR_NCCL_REPORT"); report != nullptr) options.report = report;
   const auto sheet = emulate::Emulate(options);
   return sheet ? Publish(*sheet, "nccl-emulate", output) : Fail(sheet.error());
 }

@@ -9,10 +9,12 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 LIBRARY = PERF = ""
 NET = [f"ncclNetPlugin_v{version}" for version in range(6, 13)]
+PROFILER = [f"ncclProfiler_v{version}" for version in range(3, 7)]
 SYSTEM = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
 
 
@@ -46,7 +48,7 @@ class Emulation(unittest.TestCase):
 class Library(unittest.TestCase):
     def test_exports_what_nccl_looks_up_and_nothing_else(self):
         lines = output_of("nm", "--dynamic", "--defined-only", LIBRARY).splitlines()
-        self.assertEqual(sorted(line.split()[-1] for line in lines), sorted(NET))
+        self.assertEqual(sorted(line.split()[-1] for line in lines), sorted(NET + PROFILER))
         for line in lines:
             self.assertIn(line.split()[-2], "DBR", f"{line}: NCCL wants data")
 
@@ -105,6 +107,46 @@ class Faults(Emulation):
 
     def test_cycles_leave_nothing_behind(self):
         self.rows("--ranks=2", "--cycles=30", "--sizes=64K", "--rounds=1", "--collectives=all-reduce")
+
+
+class Identity(Emulation):
+    """The plugin's report of what each coflow sent, against what the emulator knows that it sent."""
+
+    def shares(self, *flags):
+        """Sends put to the right coflow, in percent; and the report's lines."""
+        with tempfile.TemporaryDirectory(prefix="weir-nccl-") as folder:
+            environment = {"WEIR_NCCL_REPORT": os.path.join(folder, "report")}
+            done = emulate("--ranks=3", "--sizes=4,40K,200K", "--slice_kb=16", "--cycles=2", "--output=table", *flags,
+                           environment=environment)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            lines = []
+            for name in os.listdir(folder):
+                with open(os.path.join(folder, name), encoding="ascii") as file:
+                    lines += [json.loads(line) for line in file]
+        return float(re.search(r"right coflow \(([\d.]+) %\)", done.stdout).group(1)), lines
+
+    def test_every_send_has_its_coflow_with_each_profiler(self):
+        for profiler in ("v3", "v4", "v5", "v6"):
+            share, lines = self.shares("--profiler", profiler)
+            self.assertEqual(share, 100.0, profiler)
+            self.assertEqual({line["by"] for line in lines}, {"profiler"})
+            self.assertEqual({line["function"] for line in lines},
+                             {"AllReduce", "AllGather", "ReduceScatter", "Broadcast", "SendRecv"})
+
+    def test_v10_too(self):
+        self.assertEqual(self.shares("--abi=v10")[0], 100.0)
+
+    def test_without_a_profiler_it_is_by_what_nccl_says_of_the_operation(self):
+        self.assertEqual({line["by"] for line in self.shares("--profiler=none")[1]}, {"attributes"})
+
+    def test_before_v10_it_is_by_pauses(self):
+        self.assertEqual({line["by"] for line in self.shares("--abi=v9")[1]}, {"idle-gap"})
+
+    def test_no_byte_is_left_out(self):
+        for flags in ([], ["--profiler=none"]):
+            _, lines = self.shares("--collectives=all-gather", *flags)
+            # Three ranks, twice three rounds; each rank passes on two of three blocks.
+            self.assertEqual(sum(line["bytes"] for line in lines), 3 * 6 * 2 * (4 + 40 * 1024 + 200 * 1024))
 
 
 class Configuration(Emulation):

@@ -24,6 +24,9 @@ struct RankTale {
   std::uint64_t receive_nulls;  ///< Times that irecv did.
   std::uint64_t bytes_sent;
   std::uint64_t numbers_checked;
+  std::uint64_t sends_attributed;    ///< Sends of coflows that the plugin reported right,
+  std::uint64_t coflows;             ///< coflows there were,
+  std::uint64_t coflows_whole;       ///< and those of them that it reported right.
   std::uint64_t errors_seen;         ///< Of calls, where one is provoked.
   Nanoseconds error_after;           ///< How long after it was provoked the first was seen.
   std::uint32_t error_code;          ///< NCCL's, of the first.

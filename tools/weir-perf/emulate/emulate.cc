@@ -182,6 +182,15 @@ Sheet MakeSheet(const Options& options, int version, Board* board) {
       Sum<std::uint64_t>(options, board, &RankTale::send_nulls),
       Sum<std::uint64_t>(options, board, &RankTale::receive_nulls),
       Sum<std::uint64_t>(options, board, &RankTale::numbers_checked));
+  if (!options.report.empty()) {
+    const auto sends = Sum<std::uint64_t>(options, board, &RankTale::sends);
+    const auto right = Sum<std::uint64_t>(options, board, &RankTale::sends_attributed);
+    sheet.notes +=
+        fmt::format("Of the sends, {} were put to the right coflow ({:.2f} %); of {} coflows, {} were found whole.\n",
+                    right, sends == 0 ? 0 : 100.0 * static_cast<double>(right) / static_cast<double>(sends),
+                    Sum<std::uint64_t>(options, board, &RankTale::coflows),
+                    Sum<std::uint64_t>(options, board, &RankTale::coflows_whole));
+  }
   return sheet;
 }
 

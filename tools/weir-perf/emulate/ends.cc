@@ -13,14 +13,35 @@ bool Failed(const char* call, abi::Result code, CallFailure* failure) {
 
 }  // namespace
 
-void SendEnd::Begin(std::uint64_t steps, std::uint64_t steps_together) {
+void End::BeginOperation(void* collective, bool is_send) {
+  if (feed != nullptr && total > 0) operation = feed->StartOp(collective, channel, peer, total, slot_bytes, is_send);
+}
+
+void End::EndOperation() {
+  if (feed != nullptr) feed->Stop(operation);
+  operation = nullptr;
+}
+
+void End::BeginStep(std::uint64_t step, std::uint32_t state) {
+  if (feed == nullptr) return;
+  transfers[step % kSlots] = {feed->StartStep(operation, step), this};
+  feed->Record(transfers[step % kSlots].step, state);
+}
+
+void End::EndStep(std::uint64_t step) {
+  if (feed != nullptr) feed->Stop(transfers[step % kSlots].step);
+}
+
+void SendEnd::Begin(std::uint64_t steps, std::uint64_t steps_together, void* collective) {
   total = steps;
   group = steps_together;
-  posted_ = sent_ = done_ = 0;
+  opened_ = posted_ = sent_ = done_ = 0;
+  BeginOperation(collective, true);
 }
 
 bool SendEnd::Progress(Net* net, int rank, RankTale* tale, CallFailure* failure) {
   bool moved = false;
+  for (; opened_ < total && opened_ - done_ < kSlots; ++opened_) BeginStep(opened_, abi::kStateSendWaitsForGpu);
   while (sent_ < total) {
     // Of those that are received together, the last goes first: the tag must find its place.
     const std::uint64_t begin = sent_ / group * group;
@@ -30,7 +51,8 @@ bool SendEnd::Progress(Net* net, int rank, RankTale* tale, CallFailure* failure)
     const std::uint64_t slot = step % kSlots;
     const int tag = group > 1 ? static_cast<int>(step - begin) : rank;
     void* request = this;  // Stale on entry, as NCCL's is.
-    if (Failed("isend", net->Isend(comm, Slot(step), sizes[slot], tag, memory, nullptr, &request), failure)) {
+    // Without a profiler NCCL hands over its record all the same, and the callback does nothing.
+    if (Failed("isend", net->Isend(comm, Slot(step), sizes[slot], tag, memory, &transfers[slot], &request), failure)) {
       return false;
     }
     if (request == nullptr) {
@@ -39,6 +61,7 @@ bool SendEnd::Progress(Net* net, int rank, RankTale* tale, CallFailure* failure)
     }
     requests[slot] = request;
     complete_[slot] = false;
+    if (feed != nullptr) feed->Record(transfers[slot].step, abi::kStateSendWaitsForNetwork);
     ++sent_;
     ++tale->sends;
     tale->bytes_sent += sizes[slot];
@@ -53,16 +76,19 @@ bool SendEnd::Progress(Net* net, int rank, RankTale* tale, CallFailure* failure)
     if (done == 0) continue;
     requests[slot] = nullptr;
     complete_[slot] = true;
+    EndStep(step);
     moved = true;
   }
   while (done_ < posted_ && complete_[done_ % kSlots]) complete_[done_++ % kSlots] = false;
+  if (Finished()) EndOperation();
   return moved;
 }
 
-void ReceiveEnd::Begin(std::uint64_t steps, std::uint64_t steps_together) {
+void ReceiveEnd::Begin(std::uint64_t steps, std::uint64_t steps_together, void* collective) {
   total = steps;
   group = steps_together;
-  posted_ = done_ = consumed_ = 0;
+  begun_ = posted_ = done_ = consumed_ = 0;
+  BeginOperation(collective, false);
 }
 
 bool ReceiveEnd::PostGroup(Net* net, RankTale* tale, CallFailure* failure) {
@@ -79,7 +105,9 @@ bool ReceiveEnd::PostGroup(Net* net, RankTale* tale, CallFailure* failure) {
     capacities[count] = slot_bytes;
     tags[count] = group > 1 ? static_cast<int>(step % group) : peer;
     memories[count] = memory;
+    phandles[count] = &transfers[step % kSlots];
   }
+  for (; begun_ < end; ++begun_) BeginStep(begun_, abi::kStateReceiveWaitsForNetwork);
   // A single receive may say that it sees its data by itself; a valid request must come all the same.
   void* const optional = reinterpret_cast<void*>(abi::kOptionalReceive);
   void* request = count == 1 && posted_ % 2 == 1 ? optional : nullptr;
@@ -105,7 +133,11 @@ bool ReceiveEnd::Progress(Net* net, RankTale* tale, CallFailure* failure) {
     if (Failed("test of a receive", net->Test(requests[done_ % kSlots], &done, got.data()), failure)) return false;
     if (done == 0) break;
     const std::uint64_t end = GroupEnd(done_);
-    for (std::size_t i = 0; done_ < end; ++i, ++done_) sizes[done_ % kSlots] = static_cast<std::size_t>(got[i]);
+    for (std::size_t i = 0; done_ < end; ++i, ++done_) {
+      sizes[done_ % kSlots] = static_cast<std::size_t>(got[i]);
+      EndStep(done_);
+    }
+    if (done_ == total) EndOperation();
     moved = true;
   }
   return moved;

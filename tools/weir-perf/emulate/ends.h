@@ -7,6 +7,7 @@
 
 #include "coflow/status.h"
 #include "tools/weir-perf/emulate/board.h"
+#include "tools/weir-perf/emulate/feed.h"
 #include "tools/weir-perf/emulate/net.h"
 
 /// Both ends of a connection as NCCL's proxy drives them: eight slots of memory that are filled and emptied by a kernel
@@ -33,6 +34,15 @@ struct End {
   std::array<void*, kSlots> requests{};
   std::uint64_t total = 0;  ///< Steps of the operation under way.
   std::uint64_t group = 1;  ///< Steps that are received together.
+  Feed* feed = nullptr;     ///< Null: nobody profiles.
+  void* operation = nullptr;
+  std::array<Feed::Transfer, kSlots> transfers{};
+
+  /// Tells the feed that an operation begins, whose parent is the collective; and that it has ended.
+  void BeginOperation(void* collective, bool is_send);
+  void EndOperation();
+  void BeginStep(std::uint64_t step, std::uint32_t state);
+  void EndStep(std::uint64_t step);
 
   std::byte* Slot(std::uint64_t step) { return data.data() + step % kSlots * slot_bytes; }
   std::uint64_t GroupEnd(std::uint64_t step) const { return std::min((step / group + 1) * group, total); }
@@ -40,7 +50,7 @@ struct End {
 
 class SendEnd : public End {
  public:
-  void Begin(std::uint64_t steps, std::uint64_t steps_together);
+  void Begin(std::uint64_t steps, std::uint64_t steps_together, void* collective);
   bool Finished() const { return done_ == total; }
   /// For the kernel: the slot to fill next, or null; then how much is in it.
   std::byte* Free() { return posted_ - done_ < kSlots ? Slot(posted_) : nullptr; }
@@ -49,6 +59,7 @@ class SendEnd : public End {
   bool Progress(Net* net, int rank, RankTale* tale, CallFailure* failure);
 
  private:
+  std::uint64_t opened_ = 0;  ///< Slots that were handed to the kernel.
   std::uint64_t posted_ = 0;
   std::uint64_t sent_ = 0;
   std::uint64_t done_ = 0;
@@ -57,7 +68,7 @@ class SendEnd : public End {
 
 class ReceiveEnd : public End {
  public:
-  void Begin(std::uint64_t steps, std::uint64_t steps_together);
+  void Begin(std::uint64_t steps, std::uint64_t steps_together, void* collective);
   bool Finished() const { return consumed_ == total; }
   /// For the kernel: the slot that came next, or null; then that it was read.
   std::byte* Ready() { return consumed_ < done_ ? Slot(consumed_) : nullptr; }
@@ -68,6 +79,7 @@ class ReceiveEnd : public End {
  private:
   bool PostGroup(Net* net, RankTale* tale, CallFailure* failure);
 
+  std::uint64_t begun_ = 0;  ///< Steps that the feed was told of.
   std::uint64_t posted_ = 0;
   std::uint64_t done_ = 0;
   std::uint64_t consumed_ = 0;

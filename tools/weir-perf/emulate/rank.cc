@@ -81,12 +81,81 @@ Status Rank::Run() {
   auto net = Net::Open(options_.plugin, options_.version);
   if (!net) return net.error();
   net_ = std::move(*net);
+  if (Status status = OpenFeed(); !status.ok()) return status;
   for (int cycle = 0; cycle < options_.cycles; ++cycle) {
     Status status = RunCycle(static_cast<std::uint32_t>(cycle));
     if (!status.ok()) return status;
     CountLeaks(static_cast<std::uint32_t>(cycle));
   }
+  if (options_.report.empty()) return Status::Ok();
+  const auto compared = truth_.Compare(fmt::format("{}.{}", options_.report, getpid()));
+  if (!compared) return compared.error();
+  tale_.sends_attributed = compared->sends_right;
+  tale_.coflows = compared->coflows;
+  tale_.coflows_whole = compared->coflows_right;
   return Status::Ok();
+}
+
+Status Rank::OpenFeed() {
+  if (!options_.profile) return Status::Ok();
+  auto feed = Feed::Open(net_->library(), options_.profiler);
+  // A plugin of somebody else's need not have one.
+  if (!feed) return options_.profiler == 0 ? Status::Ok() : feed.error();
+  feed_ = std::move(*feed);
+  return Status::Ok();
+}
+
+Status Rank::BeginComm(std::uint32_t cycle) {
+  const std::uint64_t comm_id = kCommId + cycle;
+  Status status = Called("init", net_->Init(&context_, comm_id, Log, Feed::Callback));
+  if (!status.ok() || feed_ == nullptr) return status;
+  truth_.BeginComm(comm_id);
+  return Called("profiler init", feed_->Init(comm_id, options_.ranks, rank_));
+}
+
+Status Rank::EndComm() {
+  Status status = Called("finalize", net_->Finalize(context_));
+  if (!status.ok() || feed_ == nullptr) return status;
+  return Called("profiler finalize", feed_->Finalize());
+}
+
+/// What the application's thread says before it hands the collective to the proxy.
+void Rank::AnnounceToFeed(const Shape& shape) {
+  send_parents_.assign(senders_.size(), nullptr);
+  receive_parents_.assign(receivers_.size(), nullptr);
+  const CoflowName name = truth_.Begin(shape.collective);
+  if (feed_ == nullptr) return;
+  void* const group = feed_->StartGroup();
+  if (name.p2p) {
+    for (std::size_t i = 0; i < senders_.size(); ++i) {
+      if (senders_[i] != nullptr) {
+        send_parents_[i] = feed_->StartP2p("Send", shape.count, senders_[i]->peer, group);
+        feed_->Stop(send_parents_[i]);
+      }
+      if (receivers_[i] == nullptr) continue;
+      receive_parents_[i] = feed_->StartP2p("Recv", shape.count, receivers_[i]->peer, group);
+      feed_->Stop(receive_parents_[i]);
+    }
+  } else {
+    void* const event =
+        feed_->StartCollective({name.function, name.algorithm, name.sequence, shape.count, shape.channels}, group);
+    send_parents_.assign(senders_.size(), event);
+    receive_parents_.assign(receivers_.size(), event);
+    feed_->Stop(event);
+  }
+  feed_->Stop(group);
+}
+
+/// What the progress thread says before the first transfer; NCCL does from v11 on, and only what changed.
+void Rank::AnnounceToNet(const Shape& shape) {
+  abi::NetAttributes attributes{};
+  attributes.send = attributes.receive = {shape.ranks - 1, 1, shape.channels, shape.channels};
+  attributes.operations = 1u << NameOf(shape.collective).bit;
+  attributes.algorithms = 1u << (shape.collective == Collective::kTreeAllReduce ? 0u : 1u);
+  attributes.protocols = 1u << 2u;
+  if (std::memcmp(&attributes, &attributes_, sizeof attributes) == 0) return;
+  attributes_ = attributes;
+  net_->SetAttributes(context_, &attributes);
 }
 
 /// The first cycle loads and allocates what stays.
@@ -102,7 +171,7 @@ void Rank::CountLeaks(std::uint32_t cycle) {
 Status Rank::RunCycle(std::uint32_t cycle) {
   provoked_ = false;
   if (Status status = board_.Meet(kPatience); !status.ok()) return status;
-  if (Status status = Called("init", net_->Init(&context_, kCommId + cycle, Log, nullptr)); !status.ok()) return status;
+  if (Status status = BeginComm(cycle); !status.ok()) return status;
   int devices = 0;
   if (Status status = Called("devices", net_->Devices(&devices)); !status.ok()) return status;
   if (devices < 1) return Status(StatusCode::kNotFound, "the plugin has no device; NCCL would not use it");
@@ -128,7 +197,7 @@ Status Rank::RunCycle(std::uint32_t cycle) {
   Status closed = OnThread([this] { return CloseAll(); });
   if (!outcome.ok()) return outcome;
   if (!closed.ok()) return closed;
-  return Called("finalize", net_->Finalize(context_));
+  return EndComm();
 }
 
 Shape Rank::ShapeOf(Collective collective, Bytes size) const {
@@ -156,6 +225,7 @@ Status Rank::ConnectAll(std::uint32_t cycle) {
     (*end)->peer = peer;
     (*end)->channel = static_cast<int>(channel);
     (*end)->slot_bytes = options_.slice_bytes;
+    (*end)->feed = feed_.get();
     (*end)->data.resize(kSlots * options_.slice_bytes);
   };
   for (const Collective collective : options_.collectives) {
@@ -265,8 +335,12 @@ Status Rank::RunCase(std::size_t index, const Shape& shape, std::uint32_t seed) 
     }
     const Nanoseconds begin = Now();
     if (transfers_began_ == 0) transfers_began_ = begin;
+    AnnounceToFeed(shape);
+    const std::uint64_t sends_before = tale_.sends;
+    const Bytes bytes_before = tale_.bytes_sent;
     if (Status status = OnThread([&] { return Transfer(shape, &buffer); }); !status.ok()) return status;
     if (provoked_) break;
+    truth_.End(tale_.sends - sends_before, tale_.bytes_sent - bytes_before);
     tale_.case_time[index] += Now() - begin;
     const auto checked = CheckOutput(shape, rank_, own_seed, buffer);
     if (!checked) return checked.error();
@@ -290,13 +364,14 @@ void Rank::BeginEnds(const Shape& shape) {
     }
   }
   for (std::size_t i = 0; i < senders_.size(); ++i) {
-    if (senders_[i] != nullptr) senders_[i]->Begin(sends[i], shape.group);
-    if (receivers_[i] != nullptr) receivers_[i]->Begin(receives[i], shape.group);
+    if (senders_[i] != nullptr) senders_[i]->Begin(sends[i], shape.group, send_parents_[i]);
+    if (receivers_[i] != nullptr) receivers_[i]->Begin(receives[i], shape.group, receive_parents_[i]);
   }
 }
 
 /// NCCL's progress thread, with the kernels that it feeds.
 Status Rank::Transfer(const Shape& shape, std::vector<std::uint32_t>* buffer) {
+  AnnounceToNet(shape);
   BeginEnds(shape);
   Nanoseconds moved_at = Now();
   while (true) {

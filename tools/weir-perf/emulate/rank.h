@@ -8,8 +8,10 @@
 #include "coflow/status.h"
 #include "tools/weir-perf/emulate/board.h"
 #include "tools/weir-perf/emulate/ends.h"
+#include "tools/weir-perf/emulate/feed.h"
 #include "tools/weir-perf/emulate/net.h"
 #include "tools/weir-perf/emulate/plan.h"
+#include "tools/weir-perf/emulate/truth.h"
 
 namespace weir::tools::emulate {
 
@@ -34,6 +36,9 @@ struct Options {
   Nanoseconds compute = 0;  ///< Between two collectives.
   Fault fault = Fault::kNone;
   Nanoseconds fault_after = 50 * kMillisecond;
+  int profiler = 0;       ///< Version of the profiler that is fed; 0: the highest there is.
+  bool profile = true;    ///< False: NCCL without a profiler.
+  std::string report;     ///< Where our plugin reports coflows (WEIR_NCCL_REPORT), to compare; empty: nowhere.
   bool list_log = false;  ///< The plugin's log, to standard error.
 };
 
@@ -57,6 +62,11 @@ class Rank {
   bool RunKernel(std::size_t channel, std::vector<std::uint32_t>* buffer);
   bool Apply(const Instruction& instruction, std::size_t channel, std::vector<std::uint32_t>* buffer);
   void BeginEnds(const Shape& shape);
+  Status OpenFeed();
+  Status BeginComm(std::uint32_t cycle);
+  Status EndComm();
+  void AnnounceToFeed(const Shape& shape);
+  void AnnounceToNet(const Shape& shape);
   Shape ShapeOf(Collective collective, Bytes size) const;
   Status OnFailure(const CallFailure& failure);
   Status ProvokeIfTime();
@@ -76,7 +86,12 @@ class Rank {
   Board& board_;
   RankTale& tale_;
   std::unique_ptr<Net> net_;
+  std::unique_ptr<Feed> feed_;  ///< Null: nobody profiles.
+  Truth truth_;
+  std::vector<void*> send_parents_;  ///< By Index: the collective's event, or that of the send.
+  std::vector<void*> receive_parents_;
   void* context_ = nullptr;
+  abi::NetAttributes attributes_{};  ///< As told last.
   int device_ = 0;
   std::vector<std::unique_ptr<SendEnd>> senders_;  ///< By Index; null where nothing is sent.
   std::vector<std::unique_ptr<ReceiveEnd>> receivers_;

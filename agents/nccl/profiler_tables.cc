@@ -1,0 +1,125 @@
+// The profiler tables that NCCL looks up. NCCL takes the profiler from the network plugin when no other is named.
+#include <memory>
+
+#include "agents/nccl/abi/profiler.h"
+#include "agents/nccl/event_book.h"
+#include "agents/nccl/net_calls.h"
+
+namespace weir::nccl {
+namespace {
+
+constexpr const char* kName = "Weir";
+
+/// The network half's own events are asked for; NCCL then makes all that they are children of, and no kernel events.
+abi::Result Begin(void** context, int* mask, std::uint64_t comm_id) noexcept {
+  return Guarded("profiler init", [&] {
+    Events();
+    *context = new ProfiledComm(comm_id);
+    *mask = static_cast<int>(abi::kEventNetPlugin);
+    return abi::Result::kSuccess;
+  });
+}
+
+abi::Result InitV3(void** context, int* mask) noexcept {
+  return Begin(context, mask, 0);
+}
+
+abi::Result InitV4(void** context, int* mask, const char*, std::uint64_t comm_id, int, int, int,
+                   abi::Logger logger) noexcept {
+  SetLogger(logger);
+  return Begin(context, mask, comm_id);
+}
+
+abi::Result InitV5(void** context, std::uint64_t comm_id, int* mask, const char*, int, int, int,
+                   abi::Logger logger) noexcept {
+  SetLogger(logger);
+  return Begin(context, mask, comm_id);
+}
+
+/// The group that a point-to-point event is of, and its communicator where the event says so itself.
+template <typename Descriptor>
+const void* GroupOf(const Descriptor& event) {
+  if constexpr (requires { event.p2p.parent_group; }) return event.p2p.parent_group;
+  return event.parent;
+}
+
+template <typename Event>
+std::uint64_t CommOf(const Event& event) {
+  if constexpr (requires { event.comm_id; }) return event.comm_id;
+  return 0;
+}
+
+/// Of operations, steps and transfers, `context` may be another process's: it is looked at for collectives only.
+template <typename Descriptor>
+abi::Result StartEvent(void* context, void** event, Descriptor* what) noexcept {
+  *event = nullptr;
+  return Guarded("startEvent", [&] {
+    auto* comm = static_cast<ProfiledComm*>(context);
+    switch (std::uint64_t{what->type}) {
+      case abi::kEventGroup:
+      case abi::kEventGroupApi:
+        *event = Events().NewGroup();
+        break;
+      case abi::kEventCollective:
+        *event = Events().NewCollective(comm->Collective(
+            CommOf(what->collective), FunctionFromName(what->collective.function), what->collective.sequence));
+        break;
+      case abi::kEventP2p:
+        *event = Events().NewCollective(comm->PointToPoint(CommOf(what->p2p), GroupOf(*what)));
+        break;
+      case abi::kEventProxyOp:
+        *event =
+            Events().NewOp(what->parent, what->proxy_op.pid, what->rank, what->proxy_op.peer, what->proxy_op.channel);
+        break;
+      case abi::kEventProxyStep:
+        *event = Events().NewStep(what->parent);
+        break;
+      case abi::kEventNetPlugin:
+        if (what->net_plugin.id == kNetPluginId) {
+          Events().Identify(what->parent, static_cast<TransferIdentity*>(what->net_plugin.data));
+        }
+        break;
+      default:
+        break;
+    }
+    return abi::Result::kSuccess;
+  });
+}
+
+abi::Result StopEvent(void* event) noexcept {
+  Events().EndOp(event);  // Everything else has no end for us.
+  return abi::Result::kSuccess;
+}
+
+abi::Result RecordEventState(void*, std::uint32_t, void*) noexcept {
+  return abi::Result::kSuccess;
+}
+
+abi::Result EndProfiler(void* context) noexcept {
+  return Guarded("profiler finalize", [&] {
+    delete static_cast<ProfiledComm*>(context);
+    return abi::Result::kSuccess;
+  });
+}
+
+template <typename Table>
+constexpr Table MakeTable(decltype(Table::init) init) {
+  return {kName, init, StartEvent<typename Table::Event>, StopEvent, RecordEventState, EndProfiler};
+}
+
+}  // namespace
+}  // namespace weir::nccl
+
+#define WEIR_EXPORTED __attribute__((visibility("default"))) constinit
+
+extern "C" {
+
+namespace nccl = weir::nccl;
+namespace abi = weir::nccl::abi;
+
+WEIR_EXPORTED abi::ProfilerV3 ncclProfiler_v3 = nccl::MakeTable<abi::ProfilerV3>(nccl::InitV3);
+WEIR_EXPORTED abi::ProfilerV4 ncclProfiler_v4 = nccl::MakeTable<abi::ProfilerV4>(nccl::InitV4);
+WEIR_EXPORTED abi::ProfilerV5 ncclProfiler_v5 = nccl::MakeTable<abi::ProfilerV5>(nccl::InitV5);
+WEIR_EXPORTED abi::ProfilerV6 ncclProfiler_v6 = nccl::MakeTable<abi::ProfilerV6>(nccl::InitV5);
+
+}  // extern "C"
