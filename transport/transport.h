@@ -110,6 +110,9 @@ class Sender : public Channel {
   /// Posts a message gathered from 1 to kMaxParts parts, in order. kAgain: the limit of requests is reached, or (on a
   /// channel of several slots) no receive with an open slot of this tag is posted yet. kDone sets *request.
   virtual Outcome Isend(std::span<const Part> parts, std::int32_t tag, Request** request) noexcept = 0;
+  /// Makes progress without a request: a caller that holds its messages back would not notice otherwise that the peer
+  /// is gone. kDone or kFailed.
+  virtual Outcome Look() noexcept = 0;
 };
 
 class Receiver : public Channel {

@@ -6,13 +6,6 @@
 
 namespace weir::nccl {
 
-std::size_t CoflowBook::Hash::operator()(const CoflowKey& key) const noexcept {
-  std::uint64_t mixed = key.comm_id ^ key.sequence * 0x9e3779b97f4a7c15u;
-  mixed ^= std::uint64_t{key.replay} << 32 | static_cast<std::uint64_t>(key.function) << 8 |
-           static_cast<std::uint64_t>(key.attribution);
-  return mixed * 0xff51afd7ed558ccdu >> 17;
-}
-
 std::string CoflowBook::Line(const Entry& entry) {
   return fmt::format(R"({{"comm":"{:#x}","function":"{}","sequence":{},"replay":{},"by":"{}","sends":{},"bytes":{},)"
                      R"("us":{}}})"

@@ -32,7 +32,7 @@ class CoflowBook {
     Nanoseconds last = 0;
   };
   struct Hash {
-    std::size_t operator()(const CoflowKey& key) const noexcept;
+    std::size_t operator()(const CoflowKey& key) const noexcept { return HashOf(key); }
   };
   static std::string Line(const Entry& entry);
   void End(Entry* entry);

@@ -5,6 +5,14 @@
 
 namespace weir::nccl {
 
+std::uint64_t HashOf(const CoflowKey& key) noexcept {
+  std::uint64_t mixed = key.comm_id ^ key.sequence * 0x9e3779b97f4a7c15u;
+  mixed ^= std::uint64_t{key.replay} << 32 | static_cast<std::uint64_t>(key.function) << 8 |
+           static_cast<std::uint64_t>(key.attribution);
+  mixed *= 0xff51afd7ed558ccdu;
+  return mixed ^ mixed >> 29;
+}
+
 const char* FunctionName(Function function) {
   switch (function) {
     case Function::kBroadcast:

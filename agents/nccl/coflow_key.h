@@ -34,6 +34,8 @@ struct CoflowKey {
   friend bool operator==(const CoflowKey&, const CoflowKey&) = default;
 };
 
+/// The same on all hosts.
+std::uint64_t HashOf(const CoflowKey& key) noexcept;
 const char* FunctionName(Function function);
 const char* AttributionName(Attribution attribution);
 /// NCCL's word for it: "AllReduce", "Send". What is not listed is kNone.

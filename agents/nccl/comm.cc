@@ -45,12 +45,20 @@ Status Comm::Deregister(transport::MemoryId memory) {
 
 SendComm::~SendComm() {
   Detach();
+  managed_.Close();
   if (sender_ != nullptr) Plugin::Instance().OnSendClosed();
 }
 
 void SendComm::Connected(std::unique_ptr<transport::Sender> sender) {
   sender_ = std::move(sender);
   Attach(sender_.get());
+  std::array<int, kDescriptorsMax> fds;
+  const std::size_t count = sender_->Descriptors(fds);
+  if (marking_.traffic_class >= 0) {
+    for (const int fd : std::span(fds).first(count)) SetTrafficClass(fd, marking_.traffic_class);
+  }
+  // The last one is for control: nothing of a message waits there.
+  if (count > 1) managed_.Connected(std::span(fds).first(count - 1), marking_.directive_may);
 }
 
 ReceiveComm::ReceiveComm(Context* context, std::unique_ptr<transport::Receiver> receiver)

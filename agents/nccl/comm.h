@@ -10,6 +10,8 @@
 
 #include "agents/nccl/abi/net.h"
 #include "agents/nccl/event_book.h"
+#include "agents/nccl/managed_lane.h"
+#include "agents/nccl/marks.h"
 #include "coflow/status.h"
 #include "transport/pacer/pacer.h"
 #include "transport/transport.h"
@@ -55,7 +57,8 @@ class Comm {
   bool full() const { return free_.empty(); }
   /// Says once why the channel failed. Returns what NCCL is to be told.
   abi::Result Failed();
-  virtual void OnDone(Transfer* transfer) = 0;
+  /// After each look at a transfer: some of it may have moved.
+  virtual void OnLook() = 0;
   /// Ranks, channel and collective as far as they are known, for people; begins with ", ".
   virtual std::string Whereabouts() const { return ""; }
 
@@ -83,7 +86,9 @@ class ListenComm {
 
 class SendComm final : public Comm {
  public:
-  explicit SendComm(Context* context) : Comm(context), lane_(&pacer_, nullptr) {}
+  /// `link` may be null: not managed.
+  SendComm(Context* context, AgentLink* link, Nanoseconds hold_max, const Marking& marking)
+      : Comm(context), marking_(marking), managed_(link, hold_max), lane_(&pacer_, &managed_) {}
   ~SendComm() override;
   /// What the connection is paced by; made before the connection is.
   transport::Lane* lane() { return &lane_; }
@@ -94,13 +99,15 @@ class SendComm final : public Comm {
                     Transfer** transfer);
 
  private:
-  void OnDone(Transfer* transfer) override;
+  void OnLook() override;
   std::string Whereabouts() const override;
   /// Which coflow the transfer belongs to; asked once for each, however often NCCL tries.
   void Identify(void* phandle, Nanoseconds now);
 
   TransferIdentity identity_;  ///< Of the transfer that NCCL tries, and the last that was known.
   bool identified_ = false;    ///< It is of the one that NCCL tries now.
+  const Marking marking_;
+  ManagedLane managed_;
   transport::Pacer pacer_;
   transport::Lane lane_;
   std::unique_ptr<transport::Sender> sender_;
@@ -115,7 +122,7 @@ class ReceiveComm final : public Comm {
   abi::Result Irecv(std::span<const transport::Slot> slots, Transfer** transfer);
 
  private:
-  void OnDone(Transfer* transfer) override;
+  void OnLook() override;
 
   std::unique_ptr<transport::Receiver> receiver_;
 };

@@ -29,13 +29,13 @@ abi::Result Comm::Test(Transfer* transfer, int* done, int* sizes) {
   *done = 0;
   std::array<Bytes, transport::kMaxSlots> lengths{};
   const transport::Outcome outcome = channel_->Test(transfer->request, lengths);
+  OnLook();
   if (outcome == transport::Outcome::kFailed) return Failed();
   if (outcome == transport::Outcome::kAgain) return abi::Result::kSuccess;
   *done = 1;
   if (sizes != nullptr) {
     for (std::size_t i = 0; i < transfer->buffers; ++i) sizes[i] = static_cast<int>(lengths[i]);
   }
-  OnDone(transfer);
   free_.push_back(transfer);
   return abi::Result::kSuccess;
 }
@@ -60,6 +60,10 @@ abi::Result SendComm::Isend(const void* data, std::size_t size, int tag, transpo
   if (full()) return abi::Result::kSuccess;
   const Nanoseconds now = transport::SteadyClock().Now();
   Identify(phandle, now);
+  if (!managed_.MayBegin(identity_.key, size, now)) {
+    // With nothing under way, only this notices a peer that is gone.
+    return sender_->Look() == transport::Outcome::kFailed ? Failed() : abi::Result::kSuccess;
+  }
   const transport::Part part{data, size, memory};
   transport::Request* request = nullptr;
   const transport::Outcome outcome = sender_->Isend(std::span(&part, 1), tag, &request);
@@ -68,11 +72,14 @@ abi::Result SendComm::Isend(const void* data, std::size_t size, int tag, transpo
   *transfer = Take(request);
   (*transfer)->buffers = 1;
   identified_ = false;
+  managed_.Begun(identity_.key, size, lane_.counters().bytes, now);
   if (CoflowBook* coflows = Plugin::Instance().coflows()) coflows->OnSend(identity_.key, size, now);
   return abi::Result::kSuccess;
 }
 
-void SendComm::OnDone(Transfer*) {}
+void SendComm::OnLook() {
+  managed_.Moved(lane_.counters().bytes);
+}
 
 std::string SendComm::Whereabouts() const {
   if (!identity_.known) return "";
@@ -93,6 +100,6 @@ abi::Result ReceiveComm::Irecv(std::span<const transport::Slot> slots, Transfer*
   return abi::Result::kSuccess;
 }
 
-void ReceiveComm::OnDone(Transfer*) {}
+void ReceiveComm::OnLook() {}
 
 }  // namespace weir::nccl

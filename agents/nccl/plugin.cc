@@ -1,6 +1,7 @@
 #include "agents/nccl/plugin.h"
 
 #include <fmt/format.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -35,6 +36,14 @@ Handle ReadHandle(const void* bytes) {
 void WriteHandle(const Handle& handle, void* bytes) {
   std::memcpy(bytes, handle.address.bytes.data(), transport::kHandleBytes);
   std::memcpy(static_cast<char*>(bytes) + transport::kHandleBytes, &handle.pending, sizeof handle.pending);
+}
+
+/// Both would tell the agent of the same bytes.
+bool PreloadIsHere() {
+  const auto look = [](dl_phdr_info* library, std::size_t, void*) {
+    return std::strstr(library->dlpi_name, "libweir-preload.so") != nullptr ? 1 : 0;
+  };
+  return dl_iterate_phdr(look, nullptr) != 0;
 }
 
 }  // namespace
@@ -88,6 +97,11 @@ Status Plugin::OpenOnce() {
   WatchForks();
   if (config_.report != nullptr) coflows_ = std::make_unique<CoflowBook>();
   transport_ = std::move(*transport);
+  if (config_.managed && PreloadIsHere()) {
+    Inform("libweir-preload.so is loaded too, and manages this process by its writes");
+  } else if (config_.managed) {
+    link_ = new AgentLink(config_.request, config_.agent_socket, config_.manages_loopback);
+  }
   std::string names;
   for (const transport::Device& device : transport_->devices()) {
     names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", device.name, device.address);
@@ -168,9 +182,9 @@ Result<SendComm*> Plugin::Connect(Context* context, int device, int traffic_clas
   return comm.release();
 }
 
-Result<std::uint64_t> Plugin::Begin(Context* context, int device, [[maybe_unused]] int traffic_class,
-                                    const void* handle) {
-  auto comm = std::make_unique<SendComm>(context);
+Result<std::uint64_t> Plugin::Begin(Context* context, int device, int traffic_class, const void* handle) {
+  const Marking marking = ChooseMarking(config_.class_from, traffic_class, config_.tcp.traffic_class);
+  auto comm = std::make_unique<SendComm>(context, link_, config_.hold_max, marking);
   auto connector = transport_->Connect(static_cast<std::size_t>(device), ReadHandle(handle).address, comm->lane());
   if (!connector) return tl::unexpected(connector.error());
   const Nanoseconds now = transport::SteadyClock().Now();

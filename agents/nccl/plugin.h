@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agents/nccl/abi/net.h"
+#include "agents/nccl/agent_link.h"
 #include "agents/nccl/coflow_book.h"
 #include "agents/nccl/comm.h"
 #include "agents/nccl/config.h"
@@ -87,6 +88,7 @@ class Plugin {
   PluginConfig config_;
   std::unique_ptr<transport::Transport> transport_;
   std::unique_ptr<CoflowBook> coflows_;
+  AgentLink* link_ = nullptr;  ///< Its thread may outlive everything; null: not managed.
   std::size_t senders_ = 0;
   Context process_context_;
   std::unordered_map<Context*, std::unique_ptr<Context>> contexts_;

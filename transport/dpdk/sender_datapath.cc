@@ -79,6 +79,12 @@ Outcome PacketSender::Isend(std::span<const Part> parts, std::int32_t tag, Reque
   return Outcome::kDone;
 }
 
+Outcome PacketSender::Look() noexcept {
+  const Endpoint::Guard guard(&endpoint_);
+  if (failure_.ok()) Progress(endpoint_.clock().Now());
+  return failure_.ok() ? Outcome::kDone : Outcome::kFailed;
+}
+
 Outcome PacketSender::Test(Request* request, std::span<Bytes> sizes) noexcept {
   const Endpoint::Guard guard(&endpoint_);
   Send* send = static_cast<Send*>(request);

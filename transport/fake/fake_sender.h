@@ -22,6 +22,7 @@ class FakeSender final : public Sender {
   }
   Status Deregister(MemoryId memory) override { return memory_.Deregister(memory); }
   Outcome Isend(std::span<const Part> parts, std::int32_t tag, Request** request) noexcept override;
+  Outcome Look() noexcept override;
   Outcome Test(Request* request, std::span<Bytes> sizes) noexcept override;
   const Status& failure() const noexcept override { return failure_; }
 

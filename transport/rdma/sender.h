@@ -55,6 +55,7 @@ class RdmaSender final : public Sender {
   Result<MemoryId> RegisterDmaBuf(int fd, Bytes offset, void* data, Bytes size) override;
   Status Deregister(MemoryId memory) override;
   Outcome Isend(std::span<const Part> parts, std::int32_t tag, Request** request) noexcept override;
+  Outcome Look() noexcept override;
   Outcome Test(Request* request, std::span<Bytes> sizes) noexcept override;
   const Status& failure() const noexcept override { return failure_; }
 

@@ -42,6 +42,7 @@ class TcpSender final : public Sender {
   Result<MemoryId> Register(void* data, Bytes size, MemoryKind kind) override;
   Status Deregister(MemoryId memory) override;
   Outcome Isend(std::span<const Part> parts, std::int32_t tag, Request** request) noexcept override;
+  Outcome Look() noexcept override;
   Outcome Test(Request* request, std::span<Bytes> sizes) noexcept override;
   const Status& failure() const noexcept override { return failure_; }
   std::size_t Descriptors(std::span<int> out) const noexcept override;

@@ -60,6 +60,11 @@ Outcome TcpSender::Isend(std::span<const Part> parts, std::int32_t tag, Request*
   return Outcome::kDone;
 }
 
+Outcome TcpSender::Look() noexcept {
+  if (failure_.ok()) Progress();
+  return failure_.ok() ? Outcome::kDone : Outcome::kFailed;
+}
+
 Outcome TcpSender::Test(Request* request, std::span<Bytes> sizes) noexcept {
   Send* send = static_cast<Send*>(request);
   if (!send->done && failure_.ok()) Progress();

@@ -10,7 +10,9 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import urllib.request
 
 LIBRARY = PERF = ""
 NET = [f"ncclNetPlugin_v{version}" for version in range(6, 13)]
@@ -22,14 +24,29 @@ def output_of(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
-def emulate(*flags, environment=None):
-    """The finished process; the plugin sees loopback only."""
+def start(*flags, environment=None):
+    """The running process; the plugin sees loopback only."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("WEIR_", "NCCL_"))}
     # A build with the address sanitizer keeps what was freed, which is not a leak; it looks for those itself.
     sanitizer = ":".join(filter(None, (plain.get("ASAN_OPTIONS"), "quarantine_size_mb=1:thread_local_quarantine_size_kb=16")))
-    return subprocess.run([PERF, "nccl-emulate", "--plugin", LIBRARY, "--output", "json", *flags],
-                          env={**plain, "NCCL_SOCKET_IFNAME": "lo", "ASAN_OPTIONS": sanitizer, **(environment or {})},
-                          capture_output=True, text=True, check=False, timeout=100)
+    return subprocess.Popen([PERF, "nccl-emulate", "--plugin", LIBRARY, "--output", "json", *flags],
+                            env={**plain, "NCCL_SOCKET_IFNAME": "lo", "ASAN_OPTIONS": sanitizer, **(environment or {})},
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process):
+    """Waits for its end."""
+    try:
+        out, error = process.communicate(timeout=100)
+    finally:
+        process.kill()
+        process.wait()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+
+
+def emulate(*flags, environment=None):
+    """The finished process."""
+    return finish(start(*flags, environment=environment))
 
 
 class Emulation(unittest.TestCase):
@@ -149,6 +166,95 @@ class Identity(Emulation):
             self.assertEqual(sum(line["bytes"] for line in lines), 3 * 6 * 2 * (4 + 40 * 1024 + 200 * 1024))
 
 
+class Managed(Emulation):
+    """Under a real agent and a real coordinator; both ranks are on one host, whose connections are managed too."""
+
+    ROUNDS = 600  # Of 2 ms and more.
+    TOPOLOGY = '[[site]]\nname = "a"\n[[host]]\nname = "here"\nsite = "a"\naddresses = ["127.0.0.1"]\nnic = "10 Gbit/s"\n'
+
+    def setUp(self):
+        self.folder = self.enter(tempfile.TemporaryDirectory(prefix="weir-nccl-"))
+        self.socket = os.path.join(self.folder, "agent.sock")
+        topology = os.path.join(self.folder, "topology.toml")
+        with open(topology, "w", encoding="ascii") as file:
+            file.write(self.TOPOLOGY)
+        self.coordinator, found = self.run_until(r"listening agents=(\S+) http=(\S+)", "weir-coordinator", "--topology", topology,
+                                                 "--plaintext", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+        self.agents_at, self.http_at = found.groups()
+        self.agent = self.start_agent()
+
+    def enter(self, context):
+        value = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        return value
+
+    def run_until(self, pattern, program, *flags):
+        """Starts a program of ours and waits for a line of it."""
+        process = subprocess.Popen([os.path.join(os.path.dirname(PERF), program), *flags], stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(self.end, process)
+        found = re.search(pattern, process.stdout.readline())
+        self.assertIsNotNone(found, f"{program} does not start")
+        return process, found
+
+    @staticmethod
+    def end(process):
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+    def start_agent(self):
+        return self.run_until(r"ready socket=", "weir-agent", "--host", "here", "--coordinator", self.agents_at,
+                              "--socket", self.socket, "--log", "off")[0]
+
+    def start_job(self):
+        process = start("--sizes=256K", "--collectives=all-reduce", f"--rounds={self.ROUNDS}", "--compute_ms=2",
+                        environment={"WEIR_JOB": "test", "WEIR_MANAGE_LOOPBACK": "1", "WEIR_AGENT_SOCKET": self.socket})
+        self.addCleanup(process.kill)
+        return process
+
+    def job(self):
+        """What the coordinator knows of it, or None."""
+        with urllib.request.urlopen(f"http://{self.http_at}/v1/status", timeout=10) as answer:
+            return next((job for job in json.load(answer)["jobs"] if job["name"] == "test"), None)
+
+    def wait_for(self, condition):
+        deadline = time.monotonic() + 20
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "not within 20 s")
+            time.sleep(0.01)
+
+    def check_end(self, process):
+        done = finish(process)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(json.loads(done.stdout)), 1)
+
+    def knows(self, processes):
+        job = self.job()
+        return job is not None and job["processes"] == processes
+
+    def test_the_coordinator_learns_the_iterations(self):
+        process = self.start_job()
+        self.wait_for(lambda: self.knows(2) and self.job()["profile"]["confidence"] > 0.5)
+        self.check_end(process)
+        self.wait_for(lambda: self.job() is None)
+
+    def test_a_killed_agent_costs_nothing_and_the_next_one_is_found(self):
+        process = self.start_job()
+        self.wait_for(lambda: self.knows(2))
+        self.end(self.agent)
+        self.wait_for(lambda: self.job() is None)
+        self.agent = self.start_agent()
+        self.wait_for(lambda: self.knows(2))
+        self.check_end(process)
+
+    def test_a_killed_coordinator_costs_nothing(self):
+        process = self.start_job()
+        self.wait_for(lambda: self.knows(2))
+        self.end(self.coordinator)
+        self.check_end(process)
+
+
 class Configuration(Emulation):
     def test_disabled_leaves_nccl_to_its_own(self):
         self.assertIn("init returned 5", self.refused("--sizes=4", environment={"WEIR_DISABLE": "1"}))
@@ -158,7 +264,8 @@ class Configuration(Emulation):
 
     def test_a_wrong_value_is_named_with_what_is_allowed(self):
         for name, value, allowed in (("WEIR_NCCL_STREAMS", "17", "1 to 16"), ("WEIR_NCCL_RECEIVES", "x", "1 to 8"),
-                                     ("WEIR_TRANSPORT", "smoke", "tcp")):
+                                     ("WEIR_TRANSPORT", "smoke", "tcp"), ("WEIR_NCCL_HOLD_MAX_MS", "0", "1 to 60000"),
+                                     ("WEIR_NCCL_CLASS_FROM", "me", "directive, application, environment")):
             said = self.refused("--sizes=4", "--plugin_log", environment={name: value})
             self.assertIn(f'{name}: found "{value}", allowed: {allowed}', said)
 

@@ -154,6 +154,15 @@ TEST_P(Conformance, ClosingWithRequestsUnderWayIsNoticedByTheOtherEnd) {
   EXPECT_TRUE(NamesBoth(pair.receiver->failure())) << pair.receiver->failure().message();
 }
 
+TEST_P(Conformance, ASenderWithNothingUnderWayNoticesThatItsPeerIsGone) {
+  Pair pair = Connect();
+  EXPECT_EQ(pair.sender->Look(), Outcome::kDone);
+  pair.receiver.reset();
+  EXPECT_TRUE(Until([&] { return pair.sender->Look() == Outcome::kFailed; }));
+  EXPECT_EQ(pair.sender->failure().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(NamesBoth(pair.sender->failure())) << pair.sender->failure().message();
+}
+
 TEST_P(Conformance, WhatWasSentBeforeClosingStillArrives) {
   Pair pair = Connect();
   const auto data = Noise(5000, 9);

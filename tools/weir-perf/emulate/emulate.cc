@@ -1,6 +1,8 @@
 #include "tools/weir-perf/emulate/emulate.h"
 
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +47,7 @@ Status CheckOptions(const Options& options) {
 }
 
 [[noreturn]] void RunChild(const Options& options, int rank, Board* board) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // Whoever ends the program ends its ranks.
   RankTale& tale = board->tale(rank);
   const Status status = Rank(options, rank, board).Run();
   if (!status.ok()) {

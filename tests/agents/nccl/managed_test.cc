@@ -1,0 +1,266 @@
+// The network plugin under an agent whose gates the test turns by hand. Ranks are those of weir-perf nccl-emulate.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "agents/client/attachment.h"
+#include "agents/host/foreign_process.h"
+#include "agents/nccl/marks.h"
+#include "tests/agents/preload/fake_agent.h"
+
+namespace weir::testing {
+namespace {
+
+using client::GateState;
+using client::NowNs;
+
+constexpr std::int64_t kMinute_ns = 60'000'000'000;
+
+class NcclManaged : public ::testing::Test {
+ protected:
+  /// Two ranks, one collective a round.
+  Child Start(int rounds, const std::vector<std::string>& flags = {},
+              const std::vector<std::string>& environment = {}) const {
+    std::vector<std::string> command = {WEIR_PERF_PROGRAM,
+                                        "nccl-emulate",
+                                        std::string("--plugin=") + WEIR_NCCL_LIBRARY,
+                                        "--ranks=2",
+                                        "--collectives=all-reduce",
+                                        "--output=json",
+                                        "--compute_ms=1",
+                                        "--rounds=" + std::to_string(rounds)};
+    command.insert(command.end(), flags.begin(), flags.end());
+    std::vector<std::string> all = {"NCCL_SOCKET_IFNAME=lo",  "WEIR_JOB=test",
+                                    "WEIR_TENANT=tests",      "WEIR_CLASS=guaranteed",
+                                    "WEIR_MANAGE_LOOPBACK=1", "WEIR_AGENT_SOCKET=" + agent_.socket_path()};
+    all.insert(all.begin(), environment.begin(), environment.end());
+    return {command, all};
+  }
+  client::LaneSlot& lane(std::size_t process) const { return agent_.segment(process)->lanes[0]; }
+  std::uint64_t Sent() const { return lane(0).bytes_accepted + lane(1).bytes_accepted; }
+  /// Both ranks are attached and send.
+  void WaitForTraffic(Child* child) const {
+    ASSERT_TRUE(WaitFor([&] {
+      return agent_.attached() >= 2 && lane(0).bytes_accepted > 0 && lane(1).bytes_accepted > 0;
+    })) << child->output();
+  }
+  void SetGates(GateState gate) {
+    for (const std::size_t process : {0u, 1u}) agent_.SetGate(process, 0, gate, kMinute_ns);
+  }
+  void SetPacing(std::uint64_t rate) {
+    for (const std::size_t process : {0u, 1u}) agent_.SetPacing(process, 0, rate, 0);
+  }
+  static void Pause(std::int64_t ns) {
+    const std::int64_t until = NowNs() + ns;
+    WaitFor([&] { return NowNs() > until; });
+  }
+  /// Traffic classes of the connected sockets of the ranks.
+  static std::vector<int> TrafficClasses(pid_t parent) {
+    std::vector<int> found;
+    const std::string number = std::to_string(parent);
+    std::ifstream children("/proc/" + number + "/task/" + number + "/children");
+    for (pid_t rank = 0; children >> rank;) {
+      const auto process = agents::ForeignProcess::Open(rank);
+      if (!process) continue;
+      for (const agents::ForeignSocket& socket : process->Sockets()) {
+        const auto borrowed = process->Borrow(socket);
+        agents::SocketKey key;
+        int value = 0;
+        socklen_t length = sizeof value;
+        if (!borrowed || !agents::DescribeTcp(borrowed->get(), &key)) continue;
+        if (getsockopt(borrowed->get(), IPPROTO_IP, IP_TOS, &value, &length) == 0) found.push_back(value);
+      }
+    }
+    return found;
+  }
+  static bool AnyIs(int traffic_class, pid_t parent) {
+    for (const int found : TrafficClasses(parent)) {
+      if (found == traffic_class) return true;
+    }
+    return false;
+  }
+
+  FakeAgent agent_;
+};
+
+TEST_F(NcclManaged, TheAgentIsToldOfLanesAndOfWhatEachCoflowSends) {
+  constexpr int kRounds = 100;
+  Child child = Start(kRounds, {"--sizes=256K", "--channels=2", "--slice_kb=16"});
+  WaitForTraffic(&child);
+  EXPECT_STREQ(agent_.request().job, "test");
+  EXPECT_STREQ(agent_.request().tenant, "tests");
+  EXPECT_STREQ(agent_.request().job_class, "guaranteed");
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+  for (const std::size_t process : {0u, 1u}) {
+    const client::Segment& segment = *agent_.segment(process);
+    EXPECT_EQ(segment.header.lanes_used, 1u);
+    EXPECT_EQ(lane(process).family, AF_INET);
+    EXPECT_EQ(std::memcmp(lane(process).peer_address, "\x7f\0\0\x01", 4), 0);
+    // 32 sends over two connections each, and one message.
+    EXPECT_GT(lane(process).messages, 0u);
+    EXPECT_LE(lane(process).messages, unsigned{kRounds});
+    EXPECT_EQ(lane(process).messages, segment.header.messages_begun);
+    EXPECT_GE(lane(process).bytes_accepted, lane(process).messages * 256 * 1024);
+    EXPECT_EQ(lane(process).sockets_with_rest, 0u);
+    EXPECT_GT(segment.header.sockets_used, 0u);
+    for (std::uint32_t i = 0; i < segment.header.sockets_used; ++i) {
+      EXPECT_EQ(segment.sockets[i].rest, 0u);
+      EXPECT_EQ(segment.sockets[i].state, 0u) << "closed";
+    }
+  }
+}
+
+TEST_F(NcclManaged, NothingLeavesWhileHeldAndEverythingArrivesAfterwards) {
+  Child child = Start(300, {"--sizes=1M"}, {"WEIR_NCCL_HOLD_MAX_MS=60000"});
+  WaitForTraffic(&child);
+  SetGates(GateState::kHold);
+  Pause(50'000'000);  // What looked before the hold was there is through.
+  const std::uint64_t before = Sent();
+  Pause(300'000'000);
+  EXPECT_EQ(Sent(), before);
+  EXPECT_TRUE(child.Running());
+  EXPECT_GT(lane(0).sockets_with_rest + lane(1).sockets_with_rest, 0u);
+  SetGates(GateState::kGo);
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+  EXPECT_GT(lane(0).writes_held + lane(1).writes_held, 0u);
+  EXPECT_GT(lane(0).held_ns + lane(1).held_ns, 0);
+}
+
+TEST_F(NcclManaged, AHoldThatNobodyEndsIsVoidAfterItsBound) {
+  Child child = Start(300, {"--sizes=64K"}, {"WEIR_NCCL_HOLD_MAX_MS=100"});
+  WaitForTraffic(&child);
+  SetGates(GateState::kHold);
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+  EXPECT_GT(lane(0).writes_held + lane(1).writes_held, 0u);
+}
+
+TEST_F(NcclManaged, AFrozenAgentIsLeftAndFoundAgain) {
+  Child child = Start(2000, {"--sizes=64K"}, {"WEIR_NCCL_HOLD_MAX_MS=60000"});
+  WaitForTraffic(&child);
+  SetGates(GateState::kHold);
+  agent_.Freeze();
+  EXPECT_TRUE(WaitFor([&] { return agent_.attached() >= 4; }));
+  EXPECT_EQ(agent_.segment(0)->header.detached, 1u);
+  EXPECT_EQ(agent_.segment(1)->header.detached, 1u);
+  agent_.Thaw();
+  const std::size_t last = agent_.attached() - 1;
+  EXPECT_TRUE(WaitFor([&] { return lane(last).bytes_accepted > 0 && lane(last).messages > 0; }));
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+}
+
+TEST_F(NcclManaged, AnAgentThatEndsInOrderIsLeftAtOnce) {
+  Child child = Start(1000, {"--sizes=64K"}, {"WEIR_NCCL_HOLD_MAX_MS=60000"});
+  WaitForTraffic(&child);
+  SetGates(GateState::kHold);
+  agent_.Release(0);
+  agent_.Release(1);
+  EXPECT_TRUE(
+      WaitFor([&] { return agent_.segment(0)->header.detached == 1 && agent_.segment(1)->header.detached == 1; }));
+  agent_.Thaw();
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+}
+
+TEST_F(NcclManaged, ACapIsKept) {
+  constexpr std::uint64_t kRate = 2'000'000;  // Of each of two connections of two ranks.
+  Child child = Start(100, {"--sizes=4M", "--channels=2"});
+  WaitForTraffic(&child);
+  SetPacing(kRate);
+  Pause(50'000'000);
+  const std::uint64_t before = Sent();
+  const std::int64_t begin = NowNs();
+  Pause(500'000'000);
+  const double most = 4 * (static_cast<double>(kRate) * static_cast<double>(NowNs() - begin) / 1e9 + 300'000);
+  EXPECT_LE(static_cast<double>(Sent() - before), most);
+  EXPECT_TRUE(child.Running());
+  SetPacing(0);
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+}
+
+TEST_F(NcclManaged, NoCapIsBelowTheFloor) {
+  Child child = Start(30, {"--sizes=4M", "--channels=1"});
+  WaitForTraffic(&child);
+  SetPacing(1);
+  Pause(50'000'000);
+  const std::uint64_t before = Sent();
+  EXPECT_TRUE(WaitFor([&] { return Sent() > before + 50'000; }));
+  SetPacing(0);
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+}
+
+TEST_F(NcclManaged, ADirectivesMarksAreOnThePackets) {
+  Child child = Start(300, {"--sizes=64K"}, {"WEIR_NCCL_TRAFFIC_CLASS=32"});
+  WaitForTraffic(&child);
+  EXPECT_TRUE(AnyIs(32, child.pid()));
+  for (const std::size_t process : {0u, 1u}) agent_.SetMarks(process, 0, 1u << 31 | 5u << 8 | 0x88u);
+  EXPECT_TRUE(WaitFor([&] { return AnyIs(0x88, child.pid()); }));
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+}
+
+TEST_F(NcclManaged, TheEnvironmentGoesFirstIfItIsToldSo) {
+  Child child = Start(300, {"--sizes=64K"}, {"WEIR_NCCL_TRAFFIC_CLASS=32", "WEIR_NCCL_CLASS_FROM=environment"});
+  WaitForTraffic(&child);
+  for (const std::size_t process : {0u, 1u}) agent_.SetMarks(process, 0, 1u << 31 | 5u << 8 | 0x88u);
+  Pause(200'000'000);
+  EXPECT_FALSE(AnyIs(0x88, child.pid()));
+  EXPECT_TRUE(AnyIs(32, child.pid()));
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+}
+
+TEST_F(NcclManaged, APeerThatIsKilledIsNoticedWhileHeld) {
+  agent_.SetFirstGate(GateState::kHold);
+  Child child = Start(1, {"--sizes=4M", "--fault=kill", "--fault_ms=1500"}, {"WEIR_NCCL_HOLD_MAX_MS=60000"});
+  EXPECT_TRUE(WaitFor([&] { return agent_.attached() == 2 && lane(0).writes_held + lane(1).writes_held > 0; }));
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+}
+
+TEST_F(NcclManaged, ARefusalLeavesTheJobUnmanaged) {
+  agent_.RefuseAll(client::kSegmentVersionMajor, "too many");
+  Child child = Start(20, {"--sizes=64K"});
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+  EXPECT_EQ(agent_.attached(), 0u);
+}
+
+TEST_F(NcclManaged, WithoutAJobOrWithinTheHostNothingIsManaged) {
+  for (const char* variable : {"WEIR_JOB=", "WEIR_MANAGE_LOOPBACK=0"}) {
+    Child child = Start(20, {"--sizes=64K"}, {variable, "MASTER_ADDR=", "SLURM_JOB_ID="});
+    EXPECT_EQ(child.Wait(), 0) << child.output();
+    EXPECT_EQ(agent_.attached(), 0u) << variable;
+  }
+}
+
+}  // namespace
+}  // namespace weir::testing
+
+namespace weir::nccl {
+namespace {
+
+TEST(NcclMarking, TheDirectiveMayChangeWhatApplicationAndEnvironmentSay) {
+  EXPECT_EQ(ChooseMarking(ClassFrom::kDirective, -1, -1).traffic_class, -1);
+  EXPECT_EQ(ChooseMarking(ClassFrom::kDirective, -1, 32).traffic_class, 32);
+  EXPECT_EQ(ChooseMarking(ClassFrom::kDirective, 64, 32).traffic_class, 64);
+  EXPECT_TRUE(ChooseMarking(ClassFrom::kDirective, 64, 32).directive_may);
+}
+
+TEST(NcclMarking, WhoGoesFirstDecidesIfItSaysSomething) {
+  EXPECT_EQ(ChooseMarking(ClassFrom::kApplication, 64, 32).traffic_class, 64);
+  EXPECT_FALSE(ChooseMarking(ClassFrom::kApplication, 64, 32).directive_may);
+  EXPECT_EQ(ChooseMarking(ClassFrom::kApplication, -1, 32).traffic_class, 32);
+  EXPECT_TRUE(ChooseMarking(ClassFrom::kApplication, -1, 32).directive_may);
+  EXPECT_EQ(ChooseMarking(ClassFrom::kEnvironment, 64, 32).traffic_class, 32);
+  EXPECT_FALSE(ChooseMarking(ClassFrom::kEnvironment, 64, 32).directive_may);
+  EXPECT_EQ(ChooseMarking(ClassFrom::kEnvironment, 64, -1).traffic_class, 64);
+  EXPECT_TRUE(ChooseMarking(ClassFrom::kEnvironment, 64, -1).directive_may);
+}
+
+TEST(NcclMarking, WhatIsNoTrafficClassSaysNothing) {
+  EXPECT_EQ(ChooseMarking(ClassFrom::kApplication, 256, 32).traffic_class, 32);
+  EXPECT_TRUE(ChooseMarking(ClassFrom::kApplication, 256, 32).directive_may);
+}
+
+}  // namespace
+}  // namespace weir::nccl
