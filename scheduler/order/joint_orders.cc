@@ -3,6 +3,7 @@
 
 #include "scheduler/order/load_matrix.h"
 #include "scheduler/order/order.h"
+#include "scheduler/order/order_search.h"
 
 namespace weir::scheduler {
 namespace {

@@ -19,8 +19,12 @@ class LoadMatrix {
 
   std::size_t rows() const { return rows_; }
   std::size_t links() const { return used_.size(); }
-  const double* Row(std::size_t row) const { return &times_[row * used_.size()]; }
-  double Bottleneck(std::size_t row) const;
+  /// stride() times: links() of them, then zeros.
+  const double* Row(std::size_t row) const { return &times_[row * stride_]; }
+  /// links() rounded up to a multiple of four, so that loops over a row need no rest.
+  std::size_t stride() const { return stride_; }
+  /// The longest time of the row, 0 if it has none.
+  double Bottleneck(std::size_t row) const { return bottleneck_[row]; }
   /// The link of the table or matrix that column `link` was packed from.
   std::uint32_t Link(std::size_t link) const { return used_[link]; }
 
@@ -34,14 +38,17 @@ class LoadMatrix {
   }
 
  private:
+  void Resize(std::size_t rows);
   void IndexCells();
 
   std::size_t rows_ = 0;
+  std::size_t stride_ = 0;
   std::vector<std::uint32_t> used_;  // the links with any load
   std::vector<std::int64_t> any_;
   std::vector<double> times_;
   std::vector<Cell> cells_;
   std::vector<std::size_t> first_cell_;
+  std::vector<double> bottleneck_;
 };
 
 /// Primal-dual order (BSSI): places coflows from last to first; the coflow placed last is the one with the least weight
@@ -56,27 +63,6 @@ class PrimalDual {
  private:
   std::vector<double> sum_, square_, weight_;
   std::vector<std::uint32_t> left_;
-};
-
-/// Sum of weighted completion times when every link serves the coflows in this order by itself and a coflow ends with
-/// its last link. A relaxation: no schedule in this order can be better.
-double IndependentLinksCost(const LoadMatrix& loads, std::span<const double> weights,
-                            std::span<const std::uint32_t> order);
-
-/// Moves single rows to other positions of `order` while that cost falls; at most `passes` passes over all rows and
-/// `reach` positions from where a row stands. O(passes x n x reach x links in use).
-class OrderSearch {
- public:
-  /// Returns by how much the cost fell.
-  double Improve(const LoadMatrix& loads, std::span<const double> weights, int passes, std::size_t reach,
-                 std::vector<std::uint32_t>* order);
-
- private:
-  bool TryMoves(const LoadMatrix& loads, std::span<const double> weights, std::size_t at, std::size_t reach,
-                std::vector<std::uint32_t>* order);
-  std::vector<double> ahead_;   // by link: load in front of the row being moved
-  std::vector<double> before_;  // scratch: load in front of the pair being exchanged
-  double gained_ = 0;
 };
 
 }  // namespace weir::scheduler

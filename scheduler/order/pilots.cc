@@ -27,17 +27,24 @@ struct SampleMoments {
 
 SampleMoments Moments(const Sample& sample) {
   SampleMoments m;
+  std::int64_t sum = 0;
+  std::int64_t count = 0;
+  std::int64_t count_squares = 0;
+  std::int64_t receivers = 0;
   for (std::size_t link = sample.ports; link < 2 * sample.ports; ++link) {
-    if (sample.flows[link] > 0) {
+    if (const std::int64_t n = sample.flows[link]; n > 0) {
+      sum += sample.bytes[link];
+      count += n;
+      count_squares += n * n;
+      ++receivers;
       const auto bytes = static_cast<double>(sample.bytes[link]);
-      const auto n = static_cast<double>(sample.flows[link]);
-      m.sum += bytes;
-      m.count += n;
-      m.count_squares += n * n;
-      m.receivers += 1;
-      m.explained += bytes * bytes / n;
+      m.explained += bytes * bytes / static_cast<double>(n);
     }
   }
+  m.sum = static_cast<double>(sum);
+  m.count = static_cast<double>(count);
+  m.count_squares = static_cast<double>(count_squares);
+  m.receivers = static_cast<double>(receivers);
   if (m.TellsSpread()) {
     m.within = std::max(0.0, sample.squares - m.explained) / (m.count - m.receivers);
   }
@@ -63,8 +70,19 @@ class PilotOrder final : public Order {
   }
 
   void Sort(const ActiveTable& table, std::int64_t /*now*/, std::vector<std::uint32_t>* order) override {
+    if (table.live().size() == 1 && !once_) {
+      order->assign(1, table.live().front());
+      return;
+    }
     keys_.resize(table.id.size());
+    seen_.resize(table.id.size());
+    pilot_moments_.resize(table.id.size());
     for (const std::uint32_t slot : table.live()) {
+      const Seen seen = {table.id[slot], table.bytes_sent[slot], table.ended_squares[slot]};
+      if (seen_[slot] == seen) {
+        continue;
+      }
+      seen_[slot] = seen;
       if (once_) {
         keys_[slot] = table.pilots_left[slot] > 0 ? BeforeSampling(table, slot) : Total(table, slot);
       } else {
@@ -111,6 +129,15 @@ class PilotOrder final : public Order {
     return {table.PilotBytes(slot), table.PilotFlows(slot), table.pilot_squares[slot], table.ports()};
   }
 
+  /// Computed anew when another pilot has ended.
+  const SampleMoments& PilotMoments(const ActiveTable& table, std::uint32_t slot) {
+    PilotMomentsOf& of = pilot_moments_[slot];
+    if (of.id != table.id[slot] || of.squares != table.pilot_squares[slot]) {
+      of = {table.id[slot], table.pilot_squares[slot], Moments(Pilots(table, slot))};
+    }
+    return of.moments;
+  }
+
   /// Estimated once: the mean of the flows ended when sampling was over, as published.
   double Total(const ActiveTable& table, std::uint32_t slot) {
     if (estimate_.size() < keys_.size()) {
@@ -142,18 +169,15 @@ class PilotOrder final : public Order {
   /// of the ended ones, and who has sent a has a less left. Flows of an exponential distribution: all bytes sent over
   /// the number of ended flows (maximum likelihood with censoring; Lawless, Statistical Models and Methods for Lifetime
   /// Data, 2003, section 4.1), and who has sent a has as much left as at the start. In between, Spread() mixes the two.
-  double Bottleneck(const ActiveTable& table, std::uint32_t slot) const {
+  double Bottleneck(const ActiveTable& table, std::uint32_t slot) {
     const Sample ended = Ended(table, slot);
     const SampleMoments moments = Moments(ended);
     const double shrink = options_.shrink < 0 ? SpreadRatio(moments, 0) : options_.shrink;
-    const double spread = Spread(Moments(Pilots(table, slot)), moments);
+    const double spread = Spread(PilotMoments(table, slot), moments);
     const std::size_t half = table.ports();
     const auto left = table.FlowsLeft(slot);
     const auto attained = table.Attained(slot);
-    double begun = 0;  // bytes of the flows that have not ended
-    for (std::size_t link = half; link < 2 * half; ++link) {
-      begun += static_cast<double>(attained[link] - ended.bytes[link]);
-    }
+    const double begun = static_cast<double>(table.bytes_sent[slot]) - moments.sum;  // by the flows that have not ended
     const double mean = (moments.sum + spread * begun) / moments.count;
     double worst = 0;
     double expected = 0;  // bytes left, over the receivers
@@ -172,10 +196,11 @@ class PilotOrder final : public Order {
       expected += rest;
       flows_left += count;
     }
-    for (std::size_t link = 0; link < half; ++link) {
-      worst = std::max(worst, flows_left > 0 ? expected / flows_left * static_cast<double>(left[link]) : 0);
-    }
-    return worst;
+    return std::max(worst, flows_left > 0 ? expected / flows_left * MostFlows(left.first(half)) : 0);
+  }
+
+  static double MostFlows(std::span<const std::int64_t> flows) {
+    return static_cast<double>(*std::max_element(flows.begin(), flows.end()));
   }
 
   /// How much flows differ, from 0, all alike, to 1, as an exponential distribution or more: the variance inside the
@@ -188,9 +213,9 @@ class PilotOrder final : public Order {
   }
 
   /// As Bottleneck(), of a coflow whose flows share links.
-  double BottleneckByPilots(const ActiveTable& table, std::uint32_t slot) const {
+  double BottleneckByPilots(const ActiveTable& table, std::uint32_t slot) {
     const Sample pilots = Pilots(table, slot);
-    const SampleMoments moments = Moments(pilots);
+    const SampleMoments& moments = PilotMoments(table, slot);
     const double shrink = options_.shrink < 0 ? SpreadRatio(moments, 0) : options_.shrink;
     const double mean = MeanWithLongPilots(table, slot, moments);
     // The least that is left of flows that have sent a: nothing is known but that they are not among the short ones.
@@ -221,10 +246,7 @@ class PilotOrder final : public Order {
       expected += rest;
       flows_left += static_cast<double>(left[link]);
     }
-    for (std::size_t link = 0; link < half; ++link) {
-      worst = std::max(worst, flows_left > 0 ? expected / flows_left * static_cast<double>(left[link]) : 0);
-    }
-    return worst;
+    return std::max(worst, flows_left > 0 ? expected / flows_left * MostFlows(left.first(half)) : 0);
   }
 
   /// Pilots that have not ended are taken to be as long as the longest flow seen: those that ended first are the short
@@ -240,9 +262,25 @@ class PilotOrder final : public Order {
   static constexpr double kAgainMin = 0.1;
   static constexpr double kOnlyTheMean = 1e9;  ///< Receivers that differ no more than their own flows do.
 
+  /// What a key was computed from: while a coflow has sent nothing more, it keeps its key.
+  struct Seen {
+    std::uint64_t id = 0;
+    std::int64_t bytes = -1;
+    double ended_squares = 0;
+    bool operator==(const Seen&) const = default;
+  };
+
+  struct PilotMomentsOf {
+    std::uint64_t id = 0;
+    double squares = -1;
+    SampleMoments moments;
+  };
+
   OrderOptions options_;
   bool once_;
   bool pilots_only_;
+  std::vector<Seen> seen_;  // by slot, as the next
+  std::vector<PilotMomentsOf> pilot_moments_;
   std::vector<double> keys_, estimate_;
   std::vector<std::uint64_t> estimate_of_;
 };

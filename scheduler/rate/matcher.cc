@@ -1,44 +1,40 @@
 #include "scheduler/rate/matcher.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <numeric>
+
+#include "scheduler/rate/bit_rows.h"
 
 namespace weir::scheduler {
 namespace {
 
-void Set(std::vector<std::uint64_t>* bits, std::uint32_t i) {
-  (*bits)[i / 64] |= std::uint64_t{1} << (i % 64);
+std::uint64_t Bit(std::uint32_t i) {
+  return std::uint64_t{1} << (i % 64);
 }
-void Clear(std::vector<std::uint64_t>* bits, std::uint32_t i) {
-  (*bits)[i / 64] &= ~(std::uint64_t{1} << (i % 64));
+void Set(std::uint64_t* bits, std::uint32_t i) {
+  bits[i / 64] |= Bit(i);
 }
-
+void Clear(std::uint64_t* bits, std::uint32_t i) {
+  bits[i / 64] &= ~Bit(i);
+}
 bool IsSet(const std::vector<std::uint64_t>& bits, std::uint32_t i) {
-  return (bits[i / 64] >> (i % 64) & 1) != 0;
+  return (bits[i / 64] & Bit(i)) != 0;
 }
 
-bool AnyCommon(const std::vector<std::uint64_t>& a, const std::vector<std::uint64_t>& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if ((a[i] & b[i]) != 0) {
-      return true;
-    }
-  }
-  return false;
-}
+// Loops over words look at all of them, however early the answer is known: a word more costs less than a wrong guess.
 
-/// True if any bit is set in all three.
-bool AnyUseful(const std::vector<std::uint64_t>& dirty, const std::vector<std::uint64_t>& free,
-               const std::vector<std::uint64_t>& useful) {
-  for (std::size_t i = 0; i < dirty.size(); ++i) {
-    if ((dirty[i] & free[i] & useful[i]) != 0) {
-      return true;
-    }
+bool AnyCommon(const std::uint64_t* a, const std::uint64_t* b, std::size_t words) {
+  std::uint64_t common = 0;
+  for (std::size_t i = 0; i < words; ++i) {
+    common |= a[i] & b[i];
   }
-  return false;
+  return common != 0;
 }
 
 bool AllZero(const std::uint64_t* bits, std::size_t words) {
-  return std::all_of(bits, bits + words, [](std::uint64_t w) { return w == 0; });
+  return std::accumulate(bits, bits + words, std::uint64_t{0}, std::bit_or<>()) == 0;
 }
 
 /// Row numbers of the distinct ports in order; returns how many there are.
@@ -82,38 +78,36 @@ std::uint32_t Matcher::AddGroup(std::span<const MatchFlow> flows) {
   group.live = true;
   group.flows_left = static_cast<std::int64_t>(flows.size());
   group.pairs = 0;
-  for (auto* mask : {&group.sources, &group.destinations, &group.held_sources, &group.held_destinations}) {
-    mask->assign(words_, 0);
-  }
-  IndexGroupRows(flows, &group);
+  masks_.resize(std::max(masks_.size(), groups_.size() * kMasks * words_));
+  std::fill_n(Mask(number, kSources), kMasks * words_, 0);
+  IndexGroupRows(flows, number);
   return number;
 }
 
-void Matcher::IndexGroupRows(std::span<const MatchFlow> flows, Group* group) {
-  group->row_of_source.assign(ports_, kNone);
-  group->row_of_destination.assign(ports_, kNone);
-  const auto sources = NumberRows(flows, kNone, &group->row_of_source, [](const MatchFlow& f) { return f.source; });
+void Matcher::IndexGroupRows(std::span<const MatchFlow> flows, std::uint32_t number) {
+  Group& group = groups_[number];
+  group.row_of_source.assign(ports_, kNone);
+  group.row_of_destination.assign(ports_, kNone);
+  const auto sources = NumberRows(flows, kNone, &group.row_of_source, [](const MatchFlow& f) { return f.source; });
   const auto destinations =
-      NumberRows(flows, kNone, &group->row_of_destination, [](const MatchFlow& f) { return f.destination; });
-  group->pending_of_source.assign(sources * words_, 0);
-  group->pending_of_destination.assign(destinations * words_, 0);
-  group->first_flow.assign(1, 0);
-  group->left.clear();
+      NumberRows(flows, kNone, &group.row_of_destination, [](const MatchFlow& f) { return f.destination; });
+  group.pending_of_source.assign(sources * words_, 0);
+  group.pending_of_destination.assign(destinations * words_, 0);
+  group.first_flow.assign(sources * words_, 0);
+  group.flows.clear();
   for (const MatchFlow& flow : flows) {
-    const std::size_t row = group->row_of_source[flow.source];
-    if (row + 2 > group->first_flow.size()) {
-      group->first_flow.push_back(0);
+    const std::size_t row = group.row_of_source[flow.source];
+    std::uint64_t* from = &group.pending_of_source[row * words_];
+    if (from[flow.destination / 64] == 0) {
+      group.first_flow[row * words_ + flow.destination / 64] = static_cast<std::uint32_t>(group.flows.size());
     }
-    group->left.push_back(flow.bytes);
-    group->first_flow[row + 1] = static_cast<std::uint32_t>(group->left.size());
-    group->pending_of_source[row * words_ + flow.destination / 64] |= std::uint64_t{1} << (flow.destination % 64);
-    group->pending_of_destination[group->row_of_destination[flow.destination] * words_ + flow.source / 64] |=
-        std::uint64_t{1} << (flow.source % 64);
-    Set(&group->sources, flow.source);
-    Set(&group->destinations, flow.destination);
+    group.flows.push_back({flow.bytes, flow.bytes});
+    Set(from, flow.destination);
+    Set(&group.pending_of_destination[group.row_of_destination[flow.destination] * words_], flow.source);
+    Set(Mask(number, kSources), flow.source);
+    Set(Mask(number, kDestinations), flow.destination);
   }
-  group->size = group->left;
-  group->all_of_source = group->pending_of_source;
+  group.all_of_source = group.pending_of_source;
 }
 
 void Matcher::RemoveGroup(std::uint32_t number) {
@@ -141,13 +135,13 @@ void Matcher::SetOrder(std::span<const std::uint32_t> groups) {
 void Matcher::Release(std::uint32_t source) {
   Held& held = held_[source];
   Group& group = groups_[held.group];
-  group.left[held.flow] = held.left;
+  group.flows[held.flow].left = held.left;
   --group.pairs;
-  Clear(&group.held_sources, source);
-  Clear(&group.held_destinations, held.destination);
-  Clear(&busy_source_, source);
-  Set(&dirty_source_, source);
-  Set(&dirty_destination_, held.destination);
+  Clear(Mask(held.group, kHeldSources), source);
+  Clear(Mask(held.group, kHeldDestinations), held.destination);
+  Clear(busy_source_.data(), source);
+  Set(dirty_source_.data(), source);
+  Set(dirty_destination_.data(), held.destination);
   sender_to_[held.destination] = kNone;
   held.group = kNone;
 }
@@ -160,13 +154,13 @@ void Matcher::End(std::uint32_t source) {
   --group.flows_left;
   std::uint64_t* from = &group.pending_of_source[group.row_of_source[source] * words_];
   std::uint64_t* to = &group.pending_of_destination[group.row_of_destination[held.destination] * words_];
-  from[held.destination / 64] &= ~(std::uint64_t{1} << (held.destination % 64));
-  to[source / 64] &= ~(std::uint64_t{1} << (source % 64));
+  Clear(from, held.destination);
+  Clear(to, source);
   if (AllZero(from, words_)) {
-    Clear(&group.sources, source);
+    Clear(Mask(held.group, kSources), source);
   }
   if (AllZero(to, words_)) {
-    Clear(&group.destinations, held.destination);
+    Clear(Mask(held.group, kDestinations), held.destination);
   }
 }
 
@@ -184,18 +178,14 @@ void Matcher::Rematch(std::span<const std::int64_t> keys, std::span<const std::u
   std::fill(free_source_.begin(), free_source_.end(), ~std::uint64_t{0});
   std::fill(free_destination_.begin(), free_destination_.end(), ~std::uint64_t{0});
   for (const std::uint32_t number : order_) {
-    const Group& group = groups_[number];
-    for (std::size_t i = 0; i < words_; ++i) {
-      free_source_[i] &= ~group.held_sources[i];
-      free_destination_[i] &= ~group.held_destinations[i];
-    }
-    if (!AnyCommon(dirty_source_, free_source_) && !AnyCommon(dirty_destination_, free_destination_)) {
+    const auto [open, useful] = Pass(number);
+    if (!open) {
       break;
     }
-    if (!AnyUseful(dirty_source_, free_source_, group.sources) &&
-        !AnyUseful(dirty_destination_, free_destination_, group.destinations)) {
+    if (!useful) {
       continue;
     }
+    const Group& group = groups_[number];
     if (group.flows_left <= kRebuiltFlows && group.pairs > 0) {
       ReleaseAll(number);
     }
@@ -206,33 +196,55 @@ void Matcher::Rematch(std::span<const std::int64_t> keys, std::span<const std::u
   std::fill(dirty_destination_.begin(), dirty_destination_.end(), 0);
 }
 
+Matcher::Reach Matcher::Pass(std::uint32_t number) {
+  const std::uint64_t* sources = Mask(number, kSources);
+  const std::uint64_t* destinations = Mask(number, kDestinations);
+  const std::uint64_t* held_sources = Mask(number, kHeldSources);
+  const std::uint64_t* held_destinations = Mask(number, kHeldDestinations);
+  std::uint64_t open = 0;
+  std::uint64_t useful = 0;
+  for (std::size_t i = 0; i < words_; ++i) {
+    free_source_[i] &= ~held_sources[i];
+    free_destination_[i] &= ~held_destinations[i];
+    const std::uint64_t open_sources = dirty_source_[i] & free_source_[i];
+    const std::uint64_t open_destinations = dirty_destination_[i] & free_destination_[i];
+    open |= open_sources | open_destinations;
+    useful |= (open_sources & sources[i]) | (open_destinations & destinations[i]);
+  }
+  return {open != 0, useful != 0};
+}
+
 void Matcher::ReleaseAll(std::uint32_t number) {
-  Group& group = groups_[number];
   for (std::size_t word = 0; word < words_; ++word) {
-    for (std::uint64_t bits = group.held_sources[word]; bits != 0; bits &= bits - 1) {
+    for (std::uint64_t bits = Mask(number, kHeldSources)[word]; bits != 0; bits &= bits - 1) {
       const auto source = static_cast<std::uint32_t>(word * 64) + static_cast<std::uint32_t>(__builtin_ctzll(bits));
-      Set(&free_source_, source);
-      Set(&free_destination_, held_[source].destination);
+      Set(free_source_.data(), source);
+      Set(free_destination_.data(), held_[source].destination);
       Release(source);
     }
   }
 }
 
-void Matcher::CollectCandidates(const Group& group, const std::int64_t* keys) {
+void Matcher::CollectCandidates(std::uint32_t number, const std::int64_t* keys) {
   candidates_.clear();
+  const Group& group = groups_[number];
+  const std::uint64_t* sources = Mask(number, kSources);
+  const std::uint64_t* destinations = Mask(number, kDestinations);
   for (std::size_t word = 0; word < words_; ++word) {
     const auto base = static_cast<std::uint32_t>(word * 64);
-    for (std::uint64_t bits = dirty_source_[word] & free_source_[word] & group.sources[word]; bits != 0;
-         bits &= bits - 1) {
-      candidates_.push_back(base + static_cast<std::uint32_t>(__builtin_ctzll(bits)));
-    }
-    for (std::uint64_t bits = dirty_destination_[word] & free_destination_[word] & group.destinations[word]; bits != 0;
-         bits &= bits - 1) {
-      candidates_.push_back(ports_ + base + static_cast<std::uint32_t>(__builtin_ctzll(bits)));
-    }
+    ForBits(dirty_source_[word] & free_source_[word] & sources[word], base, [&](std::uint32_t port) {
+      if (AnyCommon(&group.pending_of_source[group.row_of_source[port] * words_], free_destination_.data(), words_)) {
+        candidates_.push_back({keys[port], port});
+      }
+    });
+    ForBits(dirty_destination_[word] & free_destination_[word] & destinations[word], base, [&](std::uint32_t port) {
+      if (AnyCommon(&group.pending_of_destination[group.row_of_destination[port] * words_], free_source_.data(),
+                    words_)) {
+        candidates_.push_back({keys[ports_ + port], ports_ + port});
+      }
+    });
   }
-  std::sort(candidates_.begin(), candidates_.end(),
-            [keys](std::uint32_t a, std::uint32_t b) { return keys[a] != keys[b] ? keys[a] > keys[b] : a < b; });
+  std::sort(candidates_.begin(), candidates_.end());
 }
 
 std::uint32_t Matcher::Best(const std::uint64_t* pending, const std::vector<std::uint64_t>& free,
@@ -240,21 +252,20 @@ std::uint32_t Matcher::Best(const std::uint64_t* pending, const std::vector<std:
   std::uint32_t best = kNone;
   std::int64_t best_key = std::numeric_limits<std::int64_t>::min();
   for (std::size_t word = 0; word < words_; ++word) {
-    for (std::uint64_t bits = pending[word] & free[word]; bits != 0; bits &= bits - 1) {
-      const auto port = static_cast<std::uint32_t>(word * 64) + static_cast<std::uint32_t>(__builtin_ctzll(bits));
+    ForBits(pending[word] & free[word], static_cast<std::uint32_t>(word * 64), [&](std::uint32_t port) {
       if (keys[port] > best_key) {
         best_key = keys[port];
         best = port;
       }
-    }
+    });
   }
   return best;
 }
 
 void Matcher::Fill(std::uint32_t number, const std::int64_t* keys) {
   const Group& group = groups_[number];
-  CollectCandidates(group, keys);
-  for (const std::uint32_t port : candidates_) {
+  CollectCandidates(number, keys);
+  for (const auto [key, port] : candidates_) {
     if (port < ports_ && IsSet(free_source_, port)) {
       const std::uint64_t* pending = &group.pending_of_source[group.row_of_source[port] * words_];
       const std::uint32_t destination = Best(pending, free_destination_, keys + ports_);
@@ -280,21 +291,17 @@ void Matcher::Take(std::uint32_t number, std::uint32_t source, std::uint32_t des
   }
   Group& group = groups_[number];
   const std::size_t row = group.row_of_source[source];
-  const std::uint64_t* all = &group.all_of_source[row * words_];
-  std::uint32_t flow = group.first_flow[row];
-  for (std::size_t word = 0; word < destination / 64; ++word) {
-    flow += static_cast<std::uint32_t>(__builtin_popcountll(all[word]));
-  }
-  flow += static_cast<std::uint32_t>(
-      __builtin_popcountll(all[destination / 64] & ((std::uint64_t{1} << (destination % 64)) - 1)));
-  held_[source] = {number, destination, flow, group.left[flow], group.size[flow]};
+  const std::size_t word = row * words_ + destination / 64;
+  const std::uint64_t in_front = group.all_of_source[word] & (Bit(destination) - 1);
+  const std::uint32_t flow = group.first_flow[word] + static_cast<std::uint32_t>(__builtin_popcountll(in_front));
+  held_[source] = {number, destination, flow, group.flows[flow].left, group.flows[flow].size};
   sender_to_[destination] = source;
   ++group.pairs;
-  Set(&group.held_sources, source);
-  Set(&group.held_destinations, destination);
-  Set(&busy_source_, source);
-  Clear(&free_source_, source);
-  Clear(&free_destination_, destination);
+  Set(Mask(number, kHeldSources), source);
+  Set(Mask(number, kHeldDestinations), destination);
+  Set(busy_source_.data(), source);
+  Clear(free_source_.data(), source);
+  Clear(free_destination_.data(), destination);
 }
 
 }  // namespace weir::scheduler

@@ -97,33 +97,55 @@ class Matcher {
     std::int64_t size = 0;
   };
 
+  /// A port with its key; the one to be served first is the smaller.
+  struct Ranked {
+    std::int64_t key = 0;
+    std::uint32_t port = 0;
+    bool operator<(const Ranked& other) const { return key != other.key ? key > other.key : port < other.port; }
+  };
+
+  struct FlowBytes {
+    std::int64_t left = 0;  // as of the last time it was not served
+    std::int64_t size = 0;
+  };
+
   struct Group {
     bool live = false;
     std::int64_t flows_left = 0;
     std::int64_t pairs = 0;
     std::vector<std::uint32_t> row_of_source, row_of_destination;  // by port; kNone: no flow there
-    std::vector<std::uint32_t> first_flow;                         // by source row, one more at the end
-    std::vector<std::int64_t> left, size;                          // by flow
+    std::vector<std::uint32_t> first_flow;                         // by source row and word: flow of its first bit
+    std::vector<FlowBytes> flows;
     std::vector<std::uint64_t> all_of_source;           // source row x words: destinations with a flow, ended or not
     std::vector<std::uint64_t> pending_of_source;       // the same, without the ended ones
     std::vector<std::uint64_t> pending_of_destination;  // destination row x words: sources
-    std::vector<std::uint64_t> sources, destinations;   // ports with any pending flow
-    std::vector<std::uint64_t> held_sources, held_destinations;  // ports this group is using
   };
+  /// Which ports of a group a mask is of: those with any pending flow, and those that it is using.
+  enum Ports : std::uint32_t { kSources, kDestinations, kHeldSources, kHeldDestinations, kMasks };
 
-  void IndexGroupRows(std::span<const MatchFlow> flows, Group* group);
+  std::uint64_t* Mask(std::uint32_t group, Ports ports) {
+    return &masks_[(std::size_t{group} * kMasks + ports) * words_];
+  }
+  void IndexGroupRows(std::span<const MatchFlow> flows, std::uint32_t number);
   void End(std::uint32_t source);
   void Release(std::uint32_t source);
   void ReleaseAll(std::uint32_t number);
+  struct Reach {
+    bool open = false;    ///< Any freed port is left, for this group or a later one.
+    bool useful = false;  ///< The group has a flow at one of them.
+  };
+  /// Takes the ports that the group holds from the free ones.
+  Reach Pass(std::uint32_t number);
   void Fill(std::uint32_t number, const std::int64_t* keys);
   void Take(std::uint32_t number, std::uint32_t source, std::uint32_t destination);
-  void CollectCandidates(const Group& group, const std::int64_t* keys);
+  void CollectCandidates(std::uint32_t number, const std::int64_t* keys);
   std::uint32_t Best(const std::uint64_t* pending, const std::vector<std::uint64_t>& free,
                      const std::int64_t* keys) const;
 
   std::uint32_t ports_;
   std::size_t words_;
   std::vector<Group> groups_;
+  std::vector<std::uint64_t> masks_;  // of all groups side by side: every Rematch reads them in order
   std::vector<std::uint32_t> spare_groups_;
   std::vector<std::uint32_t> order_;
   std::vector<Held> held_;                // by source port
@@ -131,7 +153,7 @@ class Matcher {
   std::vector<std::uint64_t> busy_source_;
   std::vector<std::uint64_t> dirty_source_, dirty_destination_;  // freed since the last Rematch
   std::vector<std::uint64_t> free_source_, free_destination_;    // scratch: not held by this or an earlier group
-  std::vector<std::uint32_t> candidates_;  // free ports that may take a flow: sources, and destinations + ports_
+  std::vector<Ranked> candidates_;  // freed ports that have a flow to a free one: sources, and destinations + ports_
   std::vector<EndedFlow> ended_;
 };
 

@@ -66,6 +66,9 @@ class MatchingSim {
 
   std::int64_t NextOrderChange() {
     rate_.assign(table_.id.size(), 0);
+    if (!order_.changes_by_progress()) {
+      return decisions_.NextChange(table_, now_, rate_);
+    }
     for (const std::uint32_t slot : table_.live()) {
       rate_[slot] = static_cast<double>(matcher_.Rate(main_group_[slot]) +
                                         (pilot_group_[slot] == kNoGroup ? 0 : matcher_.Rate(pilot_group_[slot])));

@@ -6,6 +6,7 @@
 
 #include "scheduler/compress/levels.h"
 #include "scheduler/order/load_matrix.h"
+#include "scheduler/order/order_search.h"
 #include "scheduler/policy/capacity_changes.h"
 #include "scheduler/policy/policy.h"
 
