@@ -2,55 +2,22 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
+#include "tests/transport/allocation_counter.h"
 #include "transport/dpdk/packet_transport.h"
 #include "transport/fake/manual_clock.h"
 #include "transport/fake/scripted_directives.h"
 #include "transport/pacer/pacer.h"
 #include "transport/tcp/tcp_transport.h"
 
-namespace {
-
-std::atomic<std::uint64_t> allocations{0};
-
-void* Count(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-  return Count(size);
-}
-void* operator new[](std::size_t size) {
-  return Count(size);
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-
 namespace weir::transport {
 namespace {
 
 TEST(Allocation, TheCounterCounts) {
-  const auto before = allocations.load();
-  delete new int(3);
-  EXPECT_EQ(allocations.load(), before + 1);
+  const auto before = Allocations();
+  ::operator delete(::operator new(3));  // A new expression may be optimised away.
+  EXPECT_EQ(Allocations(), before + 1);
 }
 
 TEST(Allocation, APieceThroughTheLaneNeedsNone) {
@@ -63,12 +30,12 @@ TEST(Allocation, APieceThroughTheLaneNeedsNone) {
   ScriptedDirectives source(&clock, std::move(steps));
   Pacer pacer;
   Lane lane(&pacer, &source);
-  const auto before = allocations.load();
+  const auto before = Allocations();
   for (int i = 0; i < 10'000; ++i) {
     lane.Return(lane.Admit(1000, clock.Now()) / 2);
     clock.Advance(10 * kMicrosecond);
   }
-  EXPECT_EQ(allocations.load(), before);
+  EXPECT_EQ(Allocations(), before);
 }
 
 /// A channel of `slots`, and messages of several sizes over it, of which none may allocate.
@@ -86,7 +53,7 @@ void MoveWithoutAllocation(Transport* from, Transport* to, std::uint32_t slots, 
   }
   std::vector<std::byte> data(1 << 20);
   std::vector<std::byte> room(1 << 20);
-  const auto before = allocations.load();
+  const auto before = Allocations();
   for (const Bytes size : {Bytes{0}, Bytes{1}, Bytes{5000}, Bytes{1} << 20}) {
     const Part part{data.data(), size, {}};
     const Slot slot{room.data(), room.size(), 0, {}};
@@ -102,7 +69,7 @@ void MoveWithoutAllocation(Transport* from, Transport* to, std::uint32_t slots, 
       clock->Advance(kMillisecond);
     }
   }
-  EXPECT_EQ(allocations.load(), before) << slots;
+  EXPECT_EQ(Allocations(), before) << slots;
 }
 
 /// Two ports that hand each other frames in memory that they have from the start; what does not fit is lost.

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <cstdint>
+
+namespace weir::transport {
+
+/// Calls of operator new in this program so far. Linking allocation_counter.cc makes it count. Any thread.
+std::uint64_t Allocations();
+
+}  // namespace weir::transport

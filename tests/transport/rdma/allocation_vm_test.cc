@@ -1,0 +1,75 @@
+// What a message costs on real verbs once its memory is registered: no allocation.
+#include "tests/transport/allocation_counter.h"
+#include "tests/transport/rdma/vm_ends.h"
+
+namespace weir::transport::rdma {
+namespace {
+
+TEST(RdmaAllocation, AMessageInRegisteredMemoryNeedsNone) {
+  VmEnd left("=rxe0", "left/1");
+  VmEnd right("=rxe1", "right/2");
+  for (const std::uint32_t slots : {1u, 4u}) {
+    const auto listener = right.Listen(slots);
+    auto [sender, receiver] = Join(listener.get(), left.Connect(listener->handle()).get());
+    std::vector<std::byte> data(1 << 20);
+    std::vector<std::byte> room(1 << 20);
+    const MemoryId from = sender->Register(data.data(), data.size(), MemoryKind::kHost).value();
+    const MemoryId to = receiver->Register(room.data(), room.size(), MemoryKind::kHost).value();
+    const auto before = Allocations();
+    for (const Bytes size : {Bytes{0}, Bytes{1}, Bytes{5000}, Bytes{1} << 20}) {
+      const Part part{data.data(), size, from};
+      const Slot slot{room.data(), room.size(), 0, to};
+      Request* send = nullptr;
+      Request* receive = nullptr;
+      ASSERT_EQ(receiver->Irecv(std::span(&slot, 1), &receive), Outcome::kDone);
+      while (sender->Isend(std::span(&part, 1), 0, &send) == Outcome::kAgain) {
+      }
+      ASSERT_NE(send, nullptr);
+      bool sent = false;
+      bool received = false;
+      while (!sent || !received) {
+        sent = sent || sender->Test(send, {}) == Outcome::kDone;
+        received = received || receiver->Test(receive, {}) == Outcome::kDone;
+        ASSERT_TRUE(sender->failure().ok() && receiver->failure().ok());
+      }
+    }
+    EXPECT_EQ(Allocations(), before) << slots;
+  }
+}
+
+TEST(RdmaMemory, AllThatWasRegisteredIsGivenBackWhateverWasUnderWay) {
+  VmEnd left("=rxe0", "left/1");
+  VmEnd right("=rxe1", "right/2");
+  std::vector<std::byte> data(4 << 20);
+  std::vector<std::byte> room(4 << 20);
+  {
+    const auto listener = right.Listen();
+    auto [sender, receiver] = Join(listener.get(), left.Connect(listener->handle()).get());
+    ASSERT_TRUE(sender->Register(data.data(), 100, MemoryKind::kHost).has_value());
+    const Part part{data.data(), data.size(), {}};
+    const Slot slot{room.data(), room.size(), 0, {}};
+    Request* request = nullptr;
+    ASSERT_EQ(receiver->Irecv(std::span(&slot, 1), &request), Outcome::kDone);
+    ASSERT_EQ(sender->Isend(std::span(&part, 1), 0, &request), Outcome::kDone);
+    EXPECT_GE(left.port->registrations().ranges(), 3u) << "the ring, what was registered, and what the message needs";
+  }
+  EXPECT_EQ(left.port->registrations().ranges(), 0u);
+  EXPECT_EQ(right.port->registrations().ranges(), 0u);
+}
+
+TEST(RdmaMemory, APartOutsideOfTheMemoryThatItNamesBreaksTheChannel) {
+  VmEnd left("=rxe0", "left/1");
+  VmEnd right("=rxe1", "right/2");
+  const auto listener = right.Listen();
+  auto [sender, receiver] = Join(listener.get(), left.Connect(listener->handle()).get());
+  std::vector<std::byte> data(64 * 4096);
+  const MemoryId memory = sender->Register(data.data(), 4096, MemoryKind::kHost).value();
+  const Part part{data.data() + 8192, 4096, memory};
+  Request* request = nullptr;
+  EXPECT_EQ(sender->Isend(std::span(&part, 1), 0, &request), Outcome::kFailed);
+  EXPECT_EQ(sender->failure().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(sender->failure().message().find("not within the memory that it names"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace weir::transport::rdma
