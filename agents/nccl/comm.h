@@ -55,6 +55,8 @@ class Comm {
   void Detach() noexcept;
   Transfer* Take(transport::Request* request) noexcept;
   bool full() const { return free_.empty(); }
+  /// What NCCL's profiler says of a transfer; not known without one.
+  TransferIdentity Ask(void* phandle) const;
   /// Says once why the channel failed. Returns what NCCL is to be told.
   abi::Result Failed();
   /// After each look at a transfer: some of it may have moved.
@@ -119,11 +121,13 @@ class ReceiveComm final : public Comm {
   ~ReceiveComm() override;
 
   /// Success with a null `*transfer`: not now, nothing was consumed.
-  abi::Result Irecv(std::span<const transport::Slot> slots, Transfer** transfer);
+  abi::Result Irecv(std::span<const transport::Slot> slots, void* phandle, Transfer** transfer);
 
  private:
   void OnLook() override;
+  std::string Whereabouts() const override;
 
+  TransferIdentity identity_;  ///< Of the first receive that had one: ranks and channel stay what they are.
   std::unique_ptr<transport::Receiver> receiver_;
 };
 

@@ -24,6 +24,15 @@ abi::Result Comm::Failed() {
   return ResultOf(failure.code());
 }
 
+/// NCCL calls our profiler half back before this returns, with the record that we hand it.
+TransferIdentity Comm::Ask(void* phandle) const {
+  TransferIdentity found;
+  if (phandle == nullptr || context_->callback == nullptr) return found;
+  void* event = nullptr;
+  context_->callback(&event, abi::EventCall::kStart, phandle, kNetPluginId, &found);
+  return found;
+}
+
 abi::Result Comm::Test(Transfer* transfer, int* done, int* sizes) {
   const std::lock_guard lock(mutex_);
   *done = 0;
@@ -40,15 +49,10 @@ abi::Result Comm::Test(Transfer* transfer, int* done, int* sizes) {
   return abi::Result::kSuccess;
 }
 
-/// NCCL calls our profiler half back before this returns, with the record that we hand it.
 void SendComm::Identify(void* phandle, Nanoseconds now) {
   if (identified_) return;
   identified_ = true;
-  TransferIdentity found;
-  if (phandle != nullptr && context_->callback != nullptr) {
-    void* event = nullptr;
-    context_->callback(&event, abi::EventCall::kStart, phandle, kNetPluginId, &found);
-  }
+  TransferIdentity found = Ask(phandle);
   if (!found.known) found.key = context_->ladder.OnSend(context_->comm_id, now);
   identity_ = found;
 }
@@ -87,10 +91,11 @@ std::string SendComm::Whereabouts() const {
                      FunctionName(identity_.key.function), identity_.key.sequence);
 }
 
-abi::Result ReceiveComm::Irecv(std::span<const transport::Slot> slots, Transfer** transfer) {
+abi::Result ReceiveComm::Irecv(std::span<const transport::Slot> slots, void* phandle, Transfer** transfer) {
   const std::lock_guard lock(mutex_);
   *transfer = nullptr;
   if (full()) return abi::Result::kSuccess;
+  if (!identity_.known) identity_ = Ask(phandle);
   transport::Request* request = nullptr;
   const transport::Outcome outcome = receiver_->Irecv(slots, &request);
   if (outcome == transport::Outcome::kFailed) return Failed();
@@ -101,5 +106,10 @@ abi::Result ReceiveComm::Irecv(std::span<const transport::Slot> slots, Transfer*
 }
 
 void ReceiveComm::OnLook() {}
+
+std::string ReceiveComm::Whereabouts() const {
+  if (!identity_.known) return "";
+  return fmt::format(", rank {} from rank {}, channel {}", identity_.rank, identity_.peer, identity_.channel);
+}
 
 }  // namespace weir::nccl

@@ -97,12 +97,12 @@ abi::Result Isend(void* comm, void* data, std::size_t size, int tag, void* memor
   });
 }
 
-abi::Result Irecv(void* comm, std::span<const transport::Slot> slots, void** request) noexcept {
+abi::Result Irecv(void* comm, std::span<const transport::Slot> slots, void* phandle, void** request) noexcept {
   // A receive that NCCL does not need to see the end of (kOptionalReceive on entry) is served as any other.
   *request = nullptr;
   return Guarded("irecv", [&] {
     Transfer* transfer = nullptr;
-    const abi::Result result = static_cast<ReceiveComm*>(comm)->Irecv(slots, &transfer);
+    const abi::Result result = static_cast<ReceiveComm*>(comm)->Irecv(slots, phandle, &transfer);
     *request = transfer;
     return result;
   });

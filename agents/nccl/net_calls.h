@@ -54,7 +54,8 @@ abi::Result Register(void* comm, void* data, std::size_t size, int kind, void** 
 abi::Result Deregister(void* comm, void* handle) noexcept;
 abi::Result Isend(void* comm, void* data, std::size_t size, int tag, void* memory, void* phandle,
                   void** request) noexcept;
-abi::Result Irecv(void* comm, std::span<const transport::Slot> slots, void** request) noexcept;
+/// `phandle`: of the first slot; null where there is none.
+abi::Result Irecv(void* comm, std::span<const transport::Slot> slots, void* phandle, void** request) noexcept;
 abi::Result Iflush(void* comm, int count, void** data, int* sizes, void** memories, void** request) noexcept;
 abi::Result Test(void* request, int* done, int* sizes) noexcept;
 abi::Result CloseSend(void* comm) noexcept;
@@ -107,7 +108,7 @@ abi::Result IsendOld(void* comm, void* data, Size size, int tag, void* memory, v
 }
 
 template <typename Size>
-abi::Result IrecvSized(void* comm, int count, void** data, Size* sizes, int* tags, void** memories, void**,
+abi::Result IrecvSized(void* comm, int count, void** data, Size* sizes, int* tags, void** memories, void** phandles,
                        void** request) noexcept {
   if (count < 1 || static_cast<std::size_t>(count) > transport::kMaxSlots) return abi::Result::kInvalidArgument;
   std::array<transport::Slot, transport::kMaxSlots> slots;
@@ -120,7 +121,7 @@ abi::Result IrecvSized(void* comm, int count, void** data, Size* sizes, int* tag
     slots[i] = {data[i], static_cast<Bytes>(sizes[i]), tags == nullptr ? 0 : tags[i],
                 transport::MemoryId(reinterpret_cast<std::uintptr_t>(memory))};
   }
-  return Irecv(comm, std::span(slots).first(used), request);
+  return Irecv(comm, std::span(slots).first(used), phandles == nullptr ? nullptr : phandles[0], request);
 }
 
 template <typename Size>

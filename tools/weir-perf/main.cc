@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <sstream>
 #include <thread>
 #include <tuple>
 
@@ -59,10 +60,17 @@ DEFINE_int32(cycles, 1, "\"nccl-emulate\": of init, connect, all collectives, cl
 DEFINE_int32(slice_kb, 128, "\"nccl-emulate\": KiB of one transfer, at most");
 DEFINE_int32(receives, 1, "\"nccl-emulate\": receives posted together by all-to-all and send-receive");
 DEFINE_double(compute_ms, 0, "\"nccl-emulate\": pause between two collectives");
+DEFINE_int32(idle_us, 0,
+             "\"nccl-emulate\": sleep of a progress thread when nothing moved; 0: it only yields, as NCCL's does");
 DEFINE_string(fault, "none", "\"nccl-emulate\": none, abort (everything is closed in flight) or kill (of one rank)");
 DEFINE_double(fault_ms, 50, "\"nccl-emulate\": how long transfers go on before the fault");
 DEFINE_string(profiler, "",
               "\"nccl-emulate\": version of the profiler that is fed, v3 to v6, or none; empty: the highest");
+DEFINE_string(
+    namespaces, "",
+    "\"nccl-emulate\": network namespaces, separated by commas, which ranks are in by turns; empty: this one");
+DEFINE_string(agent_sockets, "",
+              "\"nccl-emulate\": where the agent of each of --namespaces listens; empty: the environment's");
 DEFINE_bool(plugin_log, false, "\"nccl-emulate\": show what the plugin says, on standard error");
 DEFINE_string(html, "", "also write an HTML report to this file");
 
@@ -256,6 +264,14 @@ int Measure(const std::string& command, Rendezvous* rendezvous, weir::tools::Per
   return sheet ? Publish(*sheet, command, output) : Fail(sheet.error());
 }
 
+/// "a,b": its parts; nothing has none.
+std::vector<std::string> Split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  return parts;
+}
+
 int EmulateNccl(weir::tools::PerfOutput output) {
   namespace emulate = weir::tools::emulate;
   emulate::Options options;
@@ -278,9 +294,12 @@ int EmulateNccl(weir::tools::PerfOutput output) {
   options.group = FLAGS_receives;
   options.cycles = FLAGS_cycles;
   options.compute = static_cast<weir::Nanoseconds>(FLAGS_compute_ms * 1e6);
+  options.idle = FLAGS_idle_us * weir::kMicrosecond;
   options.fault = *fault;
   options.fault_after = static_cast<weir::Nanoseconds>(FLAGS_fault_ms * 1e6);
   options.list_log = FLAGS_plugin_log;
+  options.namespaces = Split(FLAGS_namespaces);
+  options.agent_sockets = Split(FLAGS_agent_sockets);
   options.profile = FLAGS_profiler != "none";
   const auto profiler = emulate::ParseVersion(options.profile ? FLAGS_profiler : "");
   if (!profiler) return Fail(profiler.error());

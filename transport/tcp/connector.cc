@@ -124,7 +124,8 @@ Status TcpConnector::Judge(const Welcome& welcome) {
 std::unique_ptr<Sender> TcpConnector::Finish() {
   TcpSender::Made made;
   made.options = options_;
-  made.ends = {options_.identity, Peer()};
+  made.ends = {fmt::format("{} ({})", options_.identity, SocketAddress::OwnOf(links_.front().socket).ToString()),
+               Peer()};
   made.slots = slots_;
   made.lane = lane_;
   made.clock = &clock_;

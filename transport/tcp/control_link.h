@@ -13,7 +13,7 @@ namespace weir::transport::tcp {
 
 /// Both ends of a channel, as messages name them.
 struct Ends {
-  std::string local;  ///< "host/123"
+  std::string local;  ///< "host/123 (10.0.0.1:4710)"
   std::string peer;   ///< "other/456 (10.0.0.2:4711)"
 };
 

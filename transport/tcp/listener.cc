@@ -144,7 +144,8 @@ void TcpListener::DropLostCandidate() {
 std::unique_ptr<Receiver> TcpListener::Finish() {
   TcpReceiver::Made made;
   made.options = options_;
-  made.ends = {options_.identity, candidate_};
+  made.ends = {fmt::format("{} ({})", options_.identity, SocketAddress::OwnOf(streams_.front()).ToString()),
+               candidate_};
   made.slots = slots_;
   made.clock = clock_;
   for (std::size_t i = 0; i < streams_.size(); ++i) {

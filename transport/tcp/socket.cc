@@ -57,6 +57,13 @@ SocketAddress SocketAddress::Of(const IpAddress& address, std::uint16_t port, un
   return made;
 }
 
+SocketAddress SocketAddress::OwnOf(const Socket& socket) {
+  SocketAddress own;
+  own.size = sizeof own.storage;
+  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&own.storage), &own.size) != 0) own = {};
+  return own;
+}
+
 std::string SocketAddress::ToString() const {
   char text[INET6_ADDRSTRLEN] = "?";
   if (storage.ss_family == AF_INET) {

@@ -38,6 +38,8 @@ struct SocketAddress {
 
   /// `scope` is the interface's index; used for link-local IPv6 only.
   static SocketAddress Of(const IpAddress& address, std::uint16_t port, unsigned scope);
+  /// Our end of a connection; of no family when the kernel does not say.
+  static SocketAddress OwnOf(const Socket& socket);
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
   std::string ToString() const;
 };

@@ -1,13 +1,17 @@
 #include "tools/weir-perf/emulate/emulate.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 
 #include "tools/weir-perf/emulate/board.h"
@@ -31,8 +35,13 @@ Status CheckOptions(const Options& options) {
        {CheckNumber("ranks", options.ranks, 2, kRanksMax), CheckNumber("channels", options.channels, 1, kChannelsMax),
         CheckNumber("rounds", options.rounds, 1, 1'000'000), CheckNumber("cycles", options.cycles, 1, 1'000'000),
         CheckNumber("receives posted together", options.group, 1, Net::kReceivesMax),
-        CheckNumber("slice in bytes", slice, 4, 1 << 30)}) {
+        CheckNumber("slice in bytes", slice, 4, 1 << 30), CheckNumber("idle in ns", options.idle, 0, kSecond)}) {
     if (!status.ok()) return status;
+  }
+  if (!options.agent_sockets.empty() && options.agent_sockets.size() != options.namespaces.size()) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("agent sockets: found {}, allowed: one for each of {} namespaces",
+                              options.agent_sockets.size(), options.namespaces.size()));
   }
   if (options.collectives.size() * options.sizes.size() > kCasesMax) {
     return Status(StatusCode::kInvalidArgument,
@@ -46,10 +55,30 @@ Status CheckOptions(const Options& options) {
   return Status::Ok();
 }
 
+/// Into the network of the host that the rank stands for. Before it has threads, and before the plugin is loaded.
+Status EnterHost(const Options& options, int rank) {
+  if (options.namespaces.empty()) return Status::Ok();
+  const std::size_t host = static_cast<std::size_t>(rank) % options.namespaces.size();
+  const std::string path = "/run/netns/" + options.namespaces[host];
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int entered = fd < 0 ? -1 : setns(fd, CLONE_NEWNET);
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  if (entered != 0) {
+    return Status(
+        StatusCode::kNotFound,
+        fmt::format("rank {}: cannot enter {}: {}; it needs root, and \"ip netns list\" shows those there are", rank,
+                    path, std::strerror(error)));
+  }
+  if (!options.agent_sockets.empty()) setenv("WEIR_AGENT_SOCKET", options.agent_sockets[host].c_str(), 1);
+  return Status::Ok();
+}
+
 [[noreturn]] void RunChild(const Options& options, int rank, Board* board) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // Whoever ends the program ends its ranks.
   RankTale& tale = board->tale(rank);
-  const Status status = Rank(options, rank, board).Run();
+  Status status = EnterHost(options, rank);
+  if (status.ok()) status = Rank(options, rank, board).Run();
   if (!status.ok()) {
     std::strncpy(tale.message, status.message().c_str(), sizeof tale.message - 1);
     // One that stopped because another did has nothing of its own to say.

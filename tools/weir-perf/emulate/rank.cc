@@ -402,7 +402,11 @@ Status Rank::Transfer(const Shape& shape, std::vector<std::uint32_t>* buffer) {
       return Status(StatusCode::kInternal,
                     fmt::format("rank {}: nothing moved for 60 s in {}", rank_, CollectiveName(shape.collective)));
     }
-    sched_yield();
+    if (options_.idle > 0) {
+      usleep(static_cast<useconds_t>(options_.idle / kMicrosecond));
+    } else {
+      sched_yield();
+    }
   }
 }
 

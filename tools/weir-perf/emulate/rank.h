@@ -34,12 +34,15 @@ struct Options {
   int group = 1;            ///< Receives that are posted together, where the collective allows it.
   int cycles = 1;           ///< Init, connect, all collectives, close, finalize.
   Nanoseconds compute = 0;  ///< Between two collectives.
+  Nanoseconds idle = 0;     ///< The progress thread sleeps so long when nothing moved; 0: it only yields, as NCCL's.
   Fault fault = Fault::kNone;
   Nanoseconds fault_after = 50 * kMillisecond;
   int profiler = 0;       ///< Version of the profiler that is fed; 0: the highest there is.
   bool profile = true;    ///< False: NCCL without a profiler.
   std::string report;     ///< Where our plugin reports coflows (WEIR_NCCL_REPORT), to compare; empty: nowhere.
   bool list_log = false;  ///< The plugin's log, to standard error.
+  std::vector<std::string> namespaces;     ///< Network namespaces (ip netns), which ranks are in by turns; empty: here.
+  std::vector<std::string> agent_sockets;  ///< The agent's socket in each of them; empty: the environment's.
 };
 
 /// One rank: a process that stands for a GPU and NCCL's two threads for it. Its own service thread makes and closes
