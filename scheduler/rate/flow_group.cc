@@ -35,6 +35,8 @@ void FlowGroup::Open(const Fabric& fabric, std::span<const MatchFlow> flows, std
   changed_ = true;
   idle_ = true;
   ends_stale_ = true;
+  sums_known_ = true;
+  filled_by_ = nullptr;
   IndexLinks(fabric, scratch);
   IndexFlows();
   room_seen_.clear();
@@ -143,6 +145,25 @@ double FlowGroup::Left(std::size_t f) const {
 
 double FlowGroup::Rate(std::size_t f) const {
   return Ended(f) || finished_ ? 0 : Left(f) * proportional_ + level_[owner_[f]];
+}
+
+void FlowGroup::RefreshSums() {
+  if (sums_known_) {
+    return;
+  }
+  sums_known_ = true;
+  std::fill(load_.begin(), load_.end(), 0);
+  std::fill(use_.begin(), use_.end(), 0);
+  for (std::size_t f = 0; f < flow_.size(); ++f) {
+    if (!Ended(f)) {
+      const double left = Left(f);
+      const double rate = Rate(f);
+      for (const std::uint32_t local : PathOf(f)) {
+        load_[local] += left;
+        use_[local] += rate;
+      }
+    }
+  }
 }
 
 double FlowGroup::LargestSent() const {
@@ -254,7 +275,7 @@ void FlowGroup::Settle(std::int64_t now) {
   if (interval <= 0 || live_ == 0 || finished_ || idle_) {
     return;
   }
-  for (std::size_t local = 0; local < load_.size(); ++local) {
+  for (std::size_t local = 0; sums_known_ && local < load_.size(); ++local) {
     load_[local] = std::max(0.0, load_[local] - use_[local] * interval);
   }
   left_ = std::max(0.0, left_ - rate_ * interval);
@@ -354,6 +375,9 @@ void FlowGroup::End(std::size_t f) {
     --count_[local];
     load_[local] = count_[local] == 0 ? 0 : std::max(0.0, load_[local] - left);
     use_[local] = count_[local] == 0 ? 0 : std::max(0.0, use_[local] - rate);
+  }
+  if (filled_by_ != nullptr) {
+    ended_pairs_.push_back({path.front(), path.back(), owner_[f]});
   }
   live_pairs_.Clear(path.front(), path.back() - uplinks_);
   live_of_down_.Clear(path.back() - uplinks_, path.front());

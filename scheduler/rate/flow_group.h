@@ -39,6 +39,7 @@ class FlowGroup {
   std::size_t live() const { return live_; }  ///< Flows that have not ended.
   /// The links that any of its flows uses, ascending; the index into it is the "local link" of what follows.
   std::span<const std::uint32_t> links() const { return links_; }
+  bool has_inner_links() const { return downlinks_end_ < links_.size(); }
   /// How many of them, from the first on, are links of ports.
   std::size_t port_links() const { return downlinks_end_; }
   std::size_t uplinks() const { return uplinks_; }                        ///< The first of those.
@@ -65,6 +66,8 @@ class FlowGroup {
   void Settle(std::int64_t now);
   /// The tick at which the next flow ends at the present rates; INT64_MAX: none does. Ends are rounded up to ticks.
   std::int64_t NextEnd();
+  /// Adds up Load() and Use() from the flows where a shared filling has left that to whoever needs them. O(flows) then.
+  void RefreshSums();
   /// Takes out the flows that have no bytes left and appends them to `ended` with `group` as their group.
   void TakeEnded(std::uint32_t group, std::vector<EndedFlow>* ended);
   /// True since a flow ended, until the next filling.
@@ -74,11 +77,33 @@ class FlowGroup {
   /// Forgets all rates and sets the proportional part: every live flow gets Left() x `per_tick`.
   void SetProportional(double per_tick);
   double proportional() const { return proportional_; }
-  /// Drops all levels and lets every live flow grow; Freeze() then stops them.
+  /// Drops all levels; every live flow is without an owner's rate, and every port open, until somebody closes it.
   void BeginFilling();
-  std::size_t growing() const { return growing_total_; }
+  /// Sets the rate of the growing flows of a port that is full, those whose other port is open: `rate` above their
+  /// proportional part. Closes the port and calls take(other) for the local link of the other port of each. Not with
+  /// inner links.
+  template <typename Take>
+  void ClosePort(std::uint32_t local, double rate, Take take);
+  /// What the flows of a link use more than their proportional part.
+  void AddUse(std::size_t local, double use) { use_[local] += use; }
+  /// How many flows of a port grow, in the same sense.
+  std::uint32_t GrowingOfPort(std::uint32_t local) const;
+  /// BeginFilling() without a proportional part and without sums: Load() and Use() hold again from RefreshSums() on.
+  /// `by` is who does it; filled_by() says so until anybody else begins.
+  void BeginSharedFilling(const void* by);
+  const void* filled_by() const { return filled_by_; }
+  /// Goes on with the last such filling, after ReopenPort() of the ports that are not settled.
+  void ResumeFilling();
+  void ReopenPort(std::uint32_t local);
+  /// Local links of the flows that ended since then.
+  struct EndedPair {
+    std::uint32_t up, down, owner;
+  };
+  std::span<const EndedPair> ended_pairs() const { return ended_pairs_; }
+  /// BeginFilling() for Freeze(), on any fabric.
+  void BeginPathFilling();
   std::uint32_t Growing(std::size_t local) const { return growing_[local]; }
-  /// The local links with growing flows.
+  /// The local links with growing flows at BeginPathFilling().
   std::span<const std::uint32_t> growing_links() const { return growing_links_; }
   /// Sets the rate of every growing flow that crosses one of the local links `full`, all of growing_links(): `rate`
   /// above its proportional part. `weight` is what each flow counts in links->weight. Takes what is given from
@@ -137,12 +162,10 @@ class FlowGroup {
   void Move(std::size_t f, std::uint32_t o);
   void End(std::size_t f);
   void NoteOwner(std::size_t f, std::uint32_t o, bool owned);
-  void StopFlowsOfPort(std::uint32_t local, bool count);
+  void StopFlowsOfPort(std::uint32_t local);
   void StopFlowsOfInner(std::uint32_t local);
   void TakeStopped(std::uint32_t local, std::uint32_t stopped, double rate, double weight, FillingLinks* links);
   void CountStopped(std::uint32_t up, std::uint32_t down);
-  std::uint32_t StillGrowing(std::uint32_t local) const;
-  bool has_inner_links() const { return downlinks_end_ < links_.size(); }
   /// The flow from the `up`-th uplink to the `down`-th downlink of the group.
   std::uint32_t FlowOf(std::uint32_t up, std::uint32_t down) const { return first_flow_[up] + all_.Rank(up, down); }
 
@@ -154,9 +177,12 @@ class FlowGroup {
   double proportional_ = 0;
   bool finished_ = false;  // the proportional part has brought everything to an end
   bool changed_ = false;
-  bool idle_ = true;        // every rate is 0
-  bool ends_stale_ = true;  // ends_ are not known
-  bool next_stale_ = true;  // nor the least of them
+  bool sums_known_ = true;
+  const void* filled_by_ = nullptr;
+  std::vector<EndedPair> ended_pairs_;  // while somebody has filled it
+  bool idle_ = true;                    // every rate is 0
+  bool ends_stale_ = true;              // ends_ are not known
+  bool next_stale_ = true;              // nor the least of them
   std::int64_t next_end_ = 0;
   double left_ = 0, open_ = 0, rate_ = 0;  // of all flows
 
@@ -182,7 +208,6 @@ class FlowGroup {
   std::vector<std::uint32_t> first_flow_;    // by uplink
 
   // Of a filling. A flow grows while both its ports are open and no inner link has stopped it.
-  std::size_t growing_total_ = 0;
   std::size_t moved_ = 0;
   std::vector<std::uint64_t> open_up_, open_down_;
   BitRows stopped_, stopped_of_down_;  // by inner links; empty without such
@@ -191,5 +216,25 @@ class FlowGroup {
   std::vector<std::uint32_t> stopping_links_;  // those where it is not 0
   std::vector<double> room_seen_, room_left_;  // by local link; room_seen_ is empty when not known
 };
+
+template <typename Take>
+void FlowGroup::ClosePort(std::uint32_t local, double rate, Take take) {
+  const bool up = local < uplinks_;
+  const auto row = static_cast<std::uint32_t>(up ? local : local - uplinks_);
+  const std::uint64_t* live = up ? live_pairs_.Row(row) : live_of_down_.Row(row);
+  const std::uint64_t* owned = up ? owned_by_up_.Row(row) : owned_by_down_.Row(row);
+  const std::vector<std::uint64_t>& open = up ? open_down_ : open_up_;
+  const auto other_side = static_cast<std::uint32_t>(up ? uplinks_ : 0);
+  for (std::size_t word = 0; word < open.size(); ++word) {
+    const std::uint64_t growing = live[word] & open[word];
+    const auto base = static_cast<std::uint32_t>(word * 64);
+    ForBits(growing, other_side + base, take);
+    ForBits(growing & ~owned[word], base,
+            [&](std::uint32_t column) { Move(up ? FlowOf(row, column) : FlowOf(column, row), local); });
+  }
+  level_[local] = rate;
+  idle_ = idle_ && rate <= 0;
+  (up ? open_up_ : open_down_)[row / 64] &= ~(std::uint64_t{1} << (row % 64));
+}
 
 }  // namespace weir::scheduler

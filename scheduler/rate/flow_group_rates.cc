@@ -7,6 +7,7 @@
 namespace weir::scheduler {
 
 void FlowGroup::SetProportional(double per_tick) {
+  RefreshSums();
   proportional_ = per_tick;
   idle_ = per_tick <= 0 && idle_;
   ends_stale_ = true;
@@ -17,79 +18,62 @@ void FlowGroup::SetProportional(double per_tick) {
 }
 
 void FlowGroup::BeginFilling() {
+  RefreshSums();
+  filled_by_ = nullptr;
   old_level_ = level_;
-  growing_ = count_;
-  growing_total_ = live_;
   std::fill(level_.begin(), level_.end(), 0);
   open_up_.assign(live_of_down_.words(), ~std::uint64_t{0});
   open_down_.assign(live_pairs_.words(), ~std::uint64_t{0});
-  stopped_.ClearAll();
-  stopped_of_down_.ClearAll();
-  growing_links_.clear();
-  for (std::uint32_t local = 0; local < links_.size(); ++local) {
+  for (std::size_t local = 0; local < links_.size(); ++local) {
     use_[local] = proportional_ * load_[local];
-    if (growing_[local] > 0) {
-      growing_links_.push_back(local);
-    }
   }
   moved_ = 0;
   idle_ = proportional_ <= 0;
   ends_stale_ = true;
 }
 
-// A flow grows as long as neither of its ports is settled and no inner link has stopped it. So the growing flows of an
-// uplink are its live ones in the columns of the open downlinks, whole words at a time; only those that get another
-// owner are looked at one by one. How many flows each other link loses is counted flow by flow where few stop, else by
-// counting the bits that every link has left.
-void FlowGroup::Freeze(std::span<const std::uint32_t> full, double rate, double weight, FillingLinks* links) {
-  idle_ = idle_ && rate <= 0;
-  std::size_t stopping = 0;
-  for (const std::uint32_t local : full) {
-    level_[local] = rate;
-    stopping += growing_[local];
-  }
-  const bool count = has_inner_links() || stopping < growing_links_.size();
-  for (const std::uint32_t local : full) {
-    if (local < downlinks_end_) {
-      StopFlowsOfPort(local, count);
-    } else {
-      StopFlowsOfInner(local);
-    }
-  }
-  if (count) {
-    for (const std::uint32_t local : stopping_links_) {
-      TakeStopped(local, std::exchange(stopping_[local], 0), rate, weight, links);
-    }
-    stopping_links_.clear();
-    return;
-  }
-  std::size_t kept = 0;
-  for (const std::uint32_t local : growing_links_) {
-    if (growing_[local] > 0) {
-      TakeStopped(local, growing_[local] - StillGrowing(local), rate, weight, links);
-    }
-    if (growing_[local] > 0) {
-      growing_links_[kept++] = local;
-    }
-  }
-  growing_links_.resize(kept);
+void FlowGroup::BeginSharedFilling(const void* by) {
+  sums_known_ = false;
+  old_level_ = level_;
+  std::fill(level_.begin(), level_.end(), 0);
+  open_up_.assign(live_of_down_.words(), ~std::uint64_t{0});
+  open_down_.assign(live_pairs_.words(), ~std::uint64_t{0});
+  moved_ = 0;
+  idle_ = true;
+  ends_stale_ = true;
+  filled_by_ = by;
+  ended_pairs_.clear();
 }
 
-void FlowGroup::TakeStopped(std::uint32_t local, std::uint32_t stopped, double rate, double weight,
-                            FillingLinks* links) {
-  if (stopped == 0) {
-    return;
-  }
-  const std::uint32_t link = links_[local];
-  links->room[link] -= rate * stopped;
-  links->weight[link] -= weight * stopped;
-  links->flows[link] -= stopped;
-  use_[local] += rate * stopped;
-  growing_[local] -= stopped;
-  growing_total_ -= local < uplinks_ ? stopped : 0;
+void FlowGroup::ResumeFilling() {
+  sums_known_ = false;
+  old_level_ = level_;
+  moved_ = 0;
+  ends_stale_ = true;
+  ended_pairs_.clear();
 }
 
-std::uint32_t FlowGroup::StillGrowing(std::uint32_t local) const {
+void FlowGroup::ReopenPort(std::uint32_t local) {
+  const bool up = local < uplinks_;
+  const std::size_t row = up ? local : local - uplinks_;
+  level_[local] = 0;
+  (up ? open_up_ : open_down_)[row / 64] |= std::uint64_t{1} << (row % 64);
+}
+
+void FlowGroup::BeginPathFilling() {
+  BeginFilling();
+  growing_ = count_;
+  stopped_.ClearAll();
+  stopped_of_down_.ClearAll();
+  growing_links_.clear();
+  for (std::uint32_t local = 0; local < links_.size(); ++local) {
+    if (growing_[local] > 0) {
+      growing_links_.push_back(local);
+    }
+  }
+}
+
+std::uint32_t FlowGroup::GrowingOfPort(std::uint32_t local) const {
   if (local < uplinks_) {
     const bool open = (open_up_[local / 64] >> (local % 64) & 1) != 0;
     return open ? live_pairs_.CountIn(local, open_down_.data()) : 0;
@@ -99,22 +83,49 @@ std::uint32_t FlowGroup::StillGrowing(std::uint32_t local) const {
   return open ? live_of_down_.CountIn(down, open_up_.data()) : 0;
 }
 
+// A flow grows as long as neither of its ports is settled and no inner link has stopped it. So the growing flows of an
+// uplink are its live ones in the columns of the open downlinks, whole words at a time.
+void FlowGroup::Freeze(std::span<const std::uint32_t> full, double rate, double weight, FillingLinks* links) {
+  idle_ = idle_ && rate <= 0;
+  for (const std::uint32_t local : full) {
+    level_[local] = rate;
+    if (local < downlinks_end_) {
+      StopFlowsOfPort(local);
+    } else {
+      StopFlowsOfInner(local);
+    }
+  }
+  for (const std::uint32_t local : stopping_links_) {
+    TakeStopped(local, std::exchange(stopping_[local], 0), rate, weight, links);
+  }
+  stopping_links_.clear();
+}
+
+void FlowGroup::TakeStopped(std::uint32_t local, std::uint32_t stopped, double rate, double weight,
+                            FillingLinks* links) {
+  const std::uint32_t link = links_[local];
+  links->room[link] -= rate * stopped;
+  links->weight[link] -= weight * stopped;
+  links->flows[link] -= stopped;
+  use_[local] += rate * stopped;
+  growing_[local] -= stopped;
+}
+
 /// Closes a port; its growing flows belong to it from now on.
-void FlowGroup::StopFlowsOfPort(std::uint32_t local, bool count) {
+void FlowGroup::StopFlowsOfPort(std::uint32_t local) {
   const bool up = local < uplinks_;
   const auto row = static_cast<std::uint32_t>(up ? local : local - uplinks_);
   const std::uint64_t* live = up ? live_pairs_.Row(row) : live_of_down_.Row(row);
-  const std::uint64_t* owned = up ? owned_by_up_.Row(row) : owned_by_down_.Row(row);
   const std::uint64_t* stopped = !has_inner_links() ? nullptr : up ? stopped_.Row(row) : stopped_of_down_.Row(row);
   const std::vector<std::uint64_t>& open = up ? open_down_ : open_up_;
   for (std::size_t word = 0; word < open.size(); ++word) {
     const std::uint64_t growing = live[word] & open[word] & (stopped == nullptr ? ~std::uint64_t{0} : ~stopped[word]);
-    const auto base = static_cast<std::uint32_t>(word * 64);
-    if (count) {
-      ForBits(growing, base, [&](std::uint32_t column) { CountStopped(up ? row : column, up ? column : row); });
-    }
-    ForBits(growing & ~owned[word], base,
-            [&](std::uint32_t column) { Move(up ? FlowOf(row, column) : FlowOf(column, row), local); });
+    ForBits(growing, static_cast<std::uint32_t>(word * 64), [&](std::uint32_t column) {
+      const std::uint32_t from = up ? row : column;
+      const std::uint32_t to = up ? column : row;
+      CountStopped(from, to);
+      Move(FlowOf(from, to), local);
+    });
   }
   (up ? open_up_ : open_down_)[row / 64] &= ~(std::uint64_t{1} << (row % 64));
 }

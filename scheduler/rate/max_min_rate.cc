@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <map>
+
 #include "scheduler/rate/allocator.h"
 #include "scheduler/rate/progressive_filling.h"
+#include "scheduler/rate/shared_filling.h"
 
 namespace weir::scheduler {
 namespace {
@@ -18,8 +22,7 @@ class MaxMinRate final : public RateAllocator {
       while (end < order.size() && order[end].level == order[begin].level) {
         ++end;
       }
-      changed +=
-          end - begin == 1 ? filling_.FillIfChanged(order[begin]) : filling_.Fill(order.subspan(begin, end - begin));
+      changed += FillLevel(order.subspan(begin, end - begin));
       begin = end;
     }
     return changed;
@@ -27,8 +30,20 @@ class MaxMinRate final : public RateAllocator {
   Sharing sharing() const override { return sharing_; }
 
  private:
+  std::size_t FillLevel(std::span<const RankedGroup> groups) {
+    if (groups.size() == 1) {
+      return filling_.FillIfChanged(groups.front());
+    }
+    const auto needs_paths = [](const RankedGroup& ranked) { return ranked.group->has_inner_links(); };
+    if (std::any_of(groups.begin(), groups.end(), needs_paths)) {
+      return filling_.Fill(groups);
+    }
+    return filling_.FillShared(groups, &shared_[groups.front().level]);
+  }
+
   Sharing sharing_;
   ProgressiveFilling filling_;
+  std::map<std::uint32_t, SharedFilling> shared_;  // by level
 };
 
 }  // namespace

@@ -41,7 +41,7 @@ void ProgressiveFilling::EnterLink(std::uint32_t link, std::uint32_t flows, doub
 
 void ProgressiveFilling::Enter(std::size_t place, const RankedGroup& ranked) {
   FlowGroup& group = *ranked.group;
-  group.BeginFilling();
+  group.BeginPathFilling();
   for (const std::uint32_t local : group.growing_links()) {
     const std::uint32_t link = group.links()[local];
     EnterLink(link, group.Growing(local), ranked.weight);
@@ -92,6 +92,20 @@ void ProgressiveFilling::CollectFull() {
 }
 
 std::size_t ProgressiveFilling::Fill(std::span<const RankedGroup> groups) {
+  if (groups.size() == 1 && !groups.front().group->has_inner_links()) {
+    ports_.Fill(groups.front().group, links_.room, full_below_);
+  } else {
+    FillPaths(groups);
+  }
+  std::size_t changed = 0;
+  for (const RankedGroup& ranked : groups) {
+    changed += ranked.group->EndFilling();
+    ranked.group->NoteRoom({});
+  }
+  return changed;
+}
+
+void ProgressiveFilling::FillPaths(std::span<const RankedGroup> groups) {
   touched_.clear();
   entries_.clear();
   full_of_.resize(std::max(full_of_.size(), groups.size()));
@@ -111,12 +125,10 @@ std::size_t ProgressiveFilling::Fill(std::span<const RankedGroup> groups) {
       links_.room[link] = 0;
     }
   }
-  std::size_t changed = 0;
-  for (const RankedGroup& ranked : groups) {
-    changed += ranked.group->EndFilling();
-    ranked.group->NoteRoom({});
-  }
-  return changed;
+}
+
+std::size_t ProgressiveFilling::FillShared(std::span<const RankedGroup> groups, SharedFilling* last) {
+  return last->Fill(groups, links_.room, full_below_);
 }
 
 std::size_t ProgressiveFilling::FillIfChanged(const RankedGroup& ranked) {

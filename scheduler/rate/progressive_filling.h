@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "scheduler/rate/allocator.h"
+#include "scheduler/rate/port_filling.h"
+#include "scheduler/rate/shared_filling.h"
 
 namespace weir::scheduler {
 
@@ -28,14 +30,18 @@ class ProgressiveFilling {
   /// The same for one group, which is left alone if no flow of it ended and the room on its links is what it was at the
   /// last call. Not with a proportional part.
   std::size_t FillIfChanged(const RankedGroup& group);
+  /// As Fill(), for groups without inner links and without a proportional part, going on from what `last` did before.
+  std::size_t FillShared(std::span<const RankedGroup> groups, SharedFilling* last);
 
  private:
+  void FillPaths(std::span<const RankedGroup> groups);
   void Enter(std::size_t place, const RankedGroup& ranked);
   void EnterLink(std::uint32_t link, std::uint32_t flows, double weight);
   double LowestShare();
   void MarkFull(double share);
   void CollectFull();
 
+  PortFilling ports_;  // of one group without inner links
   FillingLinks links_;
   std::vector<double> full_below_;      // by link: less room than this counts as none
   std::vector<std::uint32_t> touched_;  // links with growing flows

@@ -90,7 +90,8 @@ class FluidSim {
     uses_.clear();
     for (const std::uint32_t slot : table_.live()) {
       const Row& row = rows_[slot];
-      for (const FlowGroup* group : {row.main.get(), row.pilots.get()}) {
+      for (FlowGroup* group : {row.main.get(), row.pilots.get()}) {
+        group->RefreshSums();
         for (std::size_t i = 0; group->live() > 0 && i < group->links().size(); ++i) {
           if (group->Use(i) > 0) {
             uses_.push_back({row.coflow, group->links()[i], group->Use(i)});
@@ -271,6 +272,7 @@ class FluidSim {
   void WriteLinks(std::uint32_t slot, const Row& row) {
     for (FlowGroup* group : {row.main.get(), row.pilots.get()}) {
       group->Settle(now_);
+      group->RefreshSums();
       for (const std::uint32_t link : group->links()) {
         table_.Load(slot)[link] = 0;
         table_.Attained(slot)[link] = 0;
