@@ -92,6 +92,25 @@ class Versions(Emulation):
         self.assertIn("allowed: v6 to v12", self.refused("--abi=v5"))
 
 
+class Matrix(Emulation):
+    def test_every_collective_with_every_version_and_2_to_16_ranks(self):
+        for ranks in range(2, 17):
+            for version in range(6, 13):
+                rows = self.rows(f"--abi=v{version}", f"--ranks={ranks}", "--channels=1", "--sizes=4,40K", "--slice_kb=8", "--rounds=1",
+                                 "--idle_us=50")
+                self.assertEqual(len(rows), 14, f"v{version}, {ranks} ranks")
+
+
+class Cycles(Emulation):
+    def test_a_thousand_aborts_in_flight_leave_nothing_behind(self):
+        row = self.rows("--fault=abort", "--ranks=2", "--cycles=1000", "--fault_ms=3", "--sizes=1M", "--idle_us=50",
+                        "--collectives=all-reduce")[0]
+        self.assertEqual(row["descriptors_more"], 0)
+
+    def test_a_thousand_communicators_leave_nothing_behind(self):
+        self.rows("--ranks=2", "--cycles=1000", "--sizes=4K", "--rounds=1", "--collectives=all-reduce", "--idle_us=50")
+
+
 class Collectives(Emulation):
     def test_sizes_around_slices(self):
         self.rows("--ranks=4", "--channels=3", "--slice_kb=1", "--sizes=4,1020,1K,1028,3K,12K,12292", "--rounds=1")
