@@ -21,7 +21,7 @@ namespace weir::client {
 
 inline constexpr std::uint32_t kSegmentMagic = 0x52494557;  // "WEIR"
 inline constexpr std::uint16_t kSegmentVersionMajor = 1;
-inline constexpr std::uint16_t kSegmentVersionMinor = 0;
+inline constexpr std::uint16_t kSegmentVersionMinor = 1;  ///< 1: LaneStalls.
 
 inline constexpr std::uint32_t kMaxLanes = 128;          ///< Peers of one process; further peers run unmanaged.
 inline constexpr std::uint32_t kMaxSockets = 1024;       ///< Data sockets of one process; further ones run unmanaged.
@@ -94,6 +94,15 @@ struct MessageEntry {
   std::atomic<std::uint32_t> held;     ///< (P) 1 if that first write was refused by a hold
 };
 
+/// Where the time of a lane's coflows went, added up over its connections. Only processes that know it write it (those
+/// with the NCCL plugin); zeros otherwise.
+struct alignas(64) LaneStalls {
+  std::atomic<std::int64_t> gpu_ns;      ///< (P) within a coflow, nothing under way and nothing ready to be sent
+  std::atomic<std::int64_t> credit_ns;   ///< (P) until the peer had room for a transfer
+  std::atomic<std::int64_t> network_ns;  ///< (P) something was under way
+  std::atomic<std::int64_t> held_ns;     ///< (P) a transfer was ready, and a hold kept it from beginning
+};
+
 struct alignas(64) SegmentHeader {
   std::uint32_t magic;          ///< (A)
   std::uint16_t version_major;  ///< (A)
@@ -116,6 +125,7 @@ struct Segment {
   LaneSlot lanes[kMaxLanes];
   SocketSlot sockets[kMaxSockets];
   MessageEntry messages[kMessageRingSize];
+  LaneStalls stalls[kMaxLanes];  ///< By lane.
 };
 
 /// One page shared by the agent and all processes of the host: rung with a futex, so that no descriptor stays open in
@@ -135,7 +145,9 @@ static_assert(sizeof(MessageEntry) == 40);
 static_assert(sizeof(SegmentHeader) == 192 && offsetof(SegmentHeader, heartbeat) == 64);
 static_assert(offsetof(SegmentHeader, generation) == 72 && offsetof(SegmentHeader, lanes_used) == 128);
 static_assert(offsetof(Segment, lanes) == 192 && offsetof(Segment, sockets) == 192 + 128 * kMaxLanes);
-static_assert(sizeof(Segment) == 192 + 128 * kMaxLanes + 64 * kMaxSockets + 40 * kMessageRingSize);
+static_assert(sizeof(LaneStalls) == 64);
+static_assert(offsetof(Segment, stalls) == 192 + 128 * kMaxLanes + 64 * kMaxSockets + 40 * kMessageRingSize);
+static_assert(sizeof(Segment) == offsetof(Segment, stalls) + 64 * kMaxLanes);
 
 // ---- Attach: one request and one reply over the agent's Unix stream socket ----
 

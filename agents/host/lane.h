@@ -33,6 +33,15 @@ struct ProcessInfo {
   bool adopted = false;  ///< Paced from outside: it can be slowed, not held.
 };
 
+/// Where the time of a lane's coflows went, as far as the process says so; see client::LaneStalls.
+struct LaneStalls {
+  Nanoseconds gpu = 0;
+  Nanoseconds credit = 0;
+  Nanoseconds network = 0;
+  Nanoseconds held = 0;
+  friend bool operator==(const LaneStalls&, const LaneStalls&) = default;
+};
+
 /// What the shell last read from a lane. Untrusted: any value may appear.
 struct LaneSample {
   Bytes accepted = 0;          ///< Taken by the kernel since the lane opened.
@@ -41,6 +50,7 @@ struct LaneSample {
   std::uint32_t sockets = 0;   ///< Sockets with a rest.
   bool start_taken = false;    ///< `want_start` was armed and is not any more.
   bool drain_taken = false;    ///< The same for `want_drain`.
+  LaneStalls stalls;
 };
 
 /// What the kernel says of the sockets of a lane, added up.

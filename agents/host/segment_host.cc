@@ -109,7 +109,7 @@ void SegmentHost::Look(News* news) {
     const LaneSample& now = samples[i];
     const bool changed = now.start_taken || now.drain_taken || now.rest != known.last.rest ||
                          now.accepted != known.last.accepted || now.messages != known.last.messages ||
-                         now.sockets != known.last.sockets;
+                         now.sockets != known.last.sockets || now.stalls != known.last.stalls;
     known.last = now;
     if (changed) news->samples.emplace_back(i, now);
   }
@@ -142,6 +142,8 @@ LaneSample SegmentHost::ReadCounters(std::uint32_t lane) {
   if (sample.drain_taken) known.drain_armed = false;
   sample.accepted = slot.bytes_accepted.load();
   sample.messages = slot.messages.load();
+  const client::LaneStalls& stalls = segment_->stalls[lane];
+  sample.stalls = {stalls.gpu_ns.load(), stalls.credit_ns.load(), stalls.network_ns.load(), stalls.held_ns.load()};
   return sample;
 }
 

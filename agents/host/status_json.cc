@@ -29,7 +29,11 @@ json::object LaneJson(const AgentEngine::Lane& lane) {
           {"bytes_sent", lane.sample.accepted},
           {"bytes_waiting", lane.sample.rest},
           {"messages", lane.sample.messages},
-          {"held_ms", Milliseconds(lane.held.total)}};
+          {"held_ms", Milliseconds(lane.held.total)},
+          {"stalls_ms", json::object{{"gpu", Milliseconds(lane.sample.stalls.gpu)},
+                                     {"credit", Milliseconds(lane.sample.stalls.credit)},
+                                     {"network", Milliseconds(lane.sample.stalls.network)},
+                                     {"held", Milliseconds(lane.sample.stalls.held)}}}};
 }
 
 json::object ProcessJson(const AgentEngine& engine, const AgentEngine::Process& process) {

@@ -254,12 +254,6 @@ void AgentLink::Detach() {
   Inform("the agent is gone; not managed until it comes back");
 }
 
-bool AgentLink::IsFirstOf(std::uint32_t lane, const CoflowKey& key) noexcept {
-  const std::uint64_t hash = HashOf(key) | 1;  // 0: nothing was told.
-  std::atomic<std::uint64_t>& told = told_[lane][hash / 2 % kCoflowsRemembered];
-  return told.load(std::memory_order_relaxed) != hash && told.exchange(hash, std::memory_order_relaxed) != hash;
-}
-
 void AgentLink::RingIfWanted(std::atomic<std::uint32_t>& wanted) noexcept {
   if (wanted.load(std::memory_order_relaxed) == 0 || wanted.exchange(0) == 0) return;
   if (client::Doorbell* doorbell = doorbell_.load(std::memory_order_acquire)) client::Ring(doorbell);

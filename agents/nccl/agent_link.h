@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "agents/client/attachment.h"
-#include "agents/nccl/coflow_key.h"
+#include "agents/nccl/lane_coflows.h"
 #include "coflow/units.h"
 
 namespace weir::nccl {
@@ -39,13 +39,10 @@ class AgentLink {
 
   /// Null while there is no agent.
   client::Segment* segment() const { return segment_.load(std::memory_order_acquire); }
-  /// Whether no other connection of the lane has told of this coflow, as far as is remembered.
-  bool IsFirstOf(std::uint32_t lane, const CoflowKey& key) noexcept;
+  LaneCoflows& coflows(std::uint32_t lane) { return coflows_[lane]; }
   void RingIfWanted(std::atomic<std::uint32_t>& wanted) noexcept;
 
  private:
-  static constexpr std::size_t kCoflowsRemembered = 64;  ///< By lane.
-
   struct Lane {
     std::uint16_t family = 0;
     std::array<std::uint8_t, 16> address{};
@@ -81,7 +78,7 @@ class AgentLink {
   const bool manages_loopback_;
   std::atomic<client::Segment*> segment_{nullptr};
   std::atomic<client::Doorbell*> doorbell_{nullptr};
-  std::array<std::array<std::atomic<std::uint64_t>, kCoflowsRemembered>, client::kMaxLanes> told_{};
+  std::array<LaneCoflows, client::kMaxLanes> coflows_;
   void* home_ = nullptr;  ///< The helper's.
   std::string said_;      ///< The helper's.
   std::mutex mutex_;      ///< Guards what follows.

@@ -61,6 +61,8 @@ class Comm {
   abi::Result Failed();
   /// After each look at a transfer: some of it may have moved.
   virtual void OnLook() = 0;
+  /// A transfer is over.
+  virtual void OnDone() = 0;
   /// Ranks, channel and collective as far as they are known, for people; begins with ", ".
   virtual std::string Whereabouts() const { return ""; }
 
@@ -102,6 +104,7 @@ class SendComm final : public Comm {
 
  private:
   void OnLook() override;
+  void OnDone() override;
   std::string Whereabouts() const override;
   /// Which coflow the transfer belongs to; asked once for each, however often NCCL tries.
   void Identify(void* phandle, Nanoseconds now);
@@ -125,6 +128,7 @@ class ReceiveComm final : public Comm {
 
  private:
   void OnLook() override;
+  void OnDone() override;
   std::string Whereabouts() const override;
 
   TransferIdentity identity_;  ///< Of the first receive that had one: ranks and channel stay what they are.

@@ -45,6 +45,7 @@ abi::Result Comm::Test(Transfer* transfer, int* done, int* sizes) {
   if (sizes != nullptr) {
     for (std::size_t i = 0; i < transfer->buffers; ++i) sizes[i] = static_cast<int>(lengths[i]);
   }
+  OnDone();
   free_.push_back(transfer);
   return abi::Result::kSuccess;
 }
@@ -64,7 +65,7 @@ abi::Result SendComm::Isend(const void* data, std::size_t size, int tag, transpo
   if (full()) return abi::Result::kSuccess;
   const Nanoseconds now = transport::SteadyClock().Now();
   Identify(phandle, now);
-  if (!managed_.MayBegin(identity_.key, size, now)) {
+  if (!managed_.MayBegin(identity_, size, now)) {
     // With nothing under way, only this notices a peer that is gone.
     return sender_->Look() == transport::Outcome::kFailed ? Failed() : abi::Result::kSuccess;
   }
@@ -72,17 +73,24 @@ abi::Result SendComm::Isend(const void* data, std::size_t size, int tag, transpo
   transport::Request* request = nullptr;
   const transport::Outcome outcome = sender_->Isend(std::span(&part, 1), tag, &request);
   if (outcome == transport::Outcome::kFailed) return Failed();
-  if (outcome == transport::Outcome::kAgain) return abi::Result::kSuccess;
+  if (outcome == transport::Outcome::kAgain) {
+    managed_.NotYet(now);
+    return abi::Result::kSuccess;
+  }
   *transfer = Take(request);
   (*transfer)->buffers = 1;
   identified_ = false;
-  managed_.Begun(identity_.key, size, lane_.counters().bytes, now);
+  managed_.Begun(identity_, size, lane_.counters().bytes, now);
   if (CoflowBook* coflows = Plugin::Instance().coflows()) coflows->OnSend(identity_.key, size, now);
   return abi::Result::kSuccess;
 }
 
 void SendComm::OnLook() {
   managed_.Moved(lane_.counters().bytes);
+}
+
+void SendComm::OnDone() {
+  managed_.Ended(transport::SteadyClock().Now());
 }
 
 std::string SendComm::Whereabouts() const {
@@ -106,6 +114,7 @@ abi::Result ReceiveComm::Irecv(std::span<const transport::Slot> slots, void* pha
 }
 
 void ReceiveComm::OnLook() {}
+void ReceiveComm::OnDone() {}
 
 std::string ReceiveComm::Whereabouts() const {
   if (!identity_.known) return "";

@@ -64,7 +64,7 @@ void* EventBook::NewGroup() {
   return Handle(kGroup, next_.fetch_add(1), 0);
 }
 
-void* EventBook::NewCollective(const CoflowKey& key) {
+void* EventBook::NewCollective(const CoflowKey& key, Bytes expected) {
   const std::uint64_t generation = next_.fetch_add(1);
   const std::uint64_t index = generation % kCollectives;
   Collective& record = (*collectives_)[index];
@@ -74,27 +74,29 @@ void* EventBook::NewCollective(const CoflowKey& key) {
   record.sequence.store(key.sequence, std::memory_order_release);
   record.replay_and_function.store(std::uint64_t{key.replay} << 8 | static_cast<std::uint64_t>(key.function),
                                    std::memory_order_release);
+  record.expected.store(expected, std::memory_order_release);
   record.generation.store(generation, std::memory_order_release);
   return Handle(kCollective, generation, index);
 }
 
-bool EventBook::ReadCollective(const void* handle, CoflowKey* out) const {
+bool EventBook::ReadCollective(const void* handle, TransferIdentity* out) const {
   if (!Is(handle, kCollective) || GenerationOf(handle) == 0) return false;
   const Collective& record = (*collectives_)[IndexOf(handle)];
   if (record.generation.load() != GenerationOf(handle)) return false;
-  out->comm_id = record.comm_id.load();
-  out->sequence = record.sequence.load();
+  out->key.comm_id = record.comm_id.load();
+  out->key.sequence = record.sequence.load();
   const std::uint64_t packed = record.replay_and_function.load();
-  out->replay = static_cast<std::uint32_t>(packed >> 8);
-  out->function = static_cast<Function>(packed & 0xff);
-  out->attribution = Attribution::kProfiler;
+  out->key.replay = static_cast<std::uint32_t>(packed >> 8);
+  out->key.function = static_cast<Function>(packed & 0xff);
+  out->key.attribution = Attribution::kProfiler;
+  out->expected = record.expected.load();
   return record.generation.load() == GenerationOf(handle);
 }
 
 void* EventBook::NewOp(const void* collective, pid_t pid, int rank, int peer, std::uint8_t channel) {
   TransferIdentity identity;
   // An operation that another process asked us for (PXN): what it calls its collective means nothing here.
-  if (pid != pid_ || !ReadCollective(collective, &identity.key)) return nullptr;
+  if (pid != pid_ || !ReadCollective(collective, &identity)) return nullptr;
   identity.known = true;
   identity.rank = rank;
   identity.peer = peer;

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "agents/nccl/coflow_key.h"
+#include "coflow/units.h"
 
 /// The profiler half: NCCL tells which collective each of its proxy's operations and steps belongs to, and, from within
 /// a call of ours, which step a transfer is. Put together, each transfer has its coflow.
@@ -21,7 +22,8 @@ namespace weir::nccl {
 struct TransferIdentity {
   bool known = false;
   CoflowKey key;
-  int rank = 0;  ///< In the communicator.
+  Bytes expected = 0;  ///< To the peer, all channels together; 0: not known.
+  int rank = 0;        ///< In the communicator.
   int peer = 0;
   std::uint8_t channel = 0;
 };
@@ -32,7 +34,9 @@ inline constexpr std::int64_t kNetPluginId = 0x5765'6972'0000'0001;
 /// A communicator, as the profiler is told of it. Threads: any.
 class ProfiledComm {
  public:
-  explicit ProfiledComm(std::uint64_t comm_id) : comm_id_(comm_id) {}
+  /// `ranks` 0: not known.
+  explicit ProfiledComm(std::uint64_t comm_id, int ranks = 0) : comm_id_(comm_id), ranks_(ranks) {}
+  int ranks() const { return ranks_; }
   /// `comm_id` 0: the one that we were made with.
   CoflowKey Collective(std::uint64_t comm_id, Function function, std::uint64_t sequence);
   /// All of one group have one key.
@@ -40,6 +44,7 @@ class ProfiledComm {
 
  private:
   const std::uint64_t comm_id_;
+  const int ranks_;
   std::mutex mutex_;
   std::array<std::uint64_t, 256> highest_{};  ///< 1 + the highest number, by function.
   std::array<std::uint32_t, 256> repeats_{};  ///< Numbers that came again, by function: those of CUDA graphs.
@@ -59,7 +64,8 @@ class EventBook {
   /// `first`: the first generation, from 1 to 2^46.
   explicit EventBook(std::uint64_t first);
   void* NewGroup();
-  void* NewCollective(const CoflowKey& key);
+  /// `expected`: as TransferIdentity has it.
+  void* NewCollective(const CoflowKey& key, Bytes expected = 0);
   /// Null: the collective is not known, or no record is free among the kTries that are looked at.
   void* NewOp(const void* collective, pid_t pid, int rank, int peer, std::uint8_t channel);
   void EndOp(const void* op);
@@ -76,13 +82,14 @@ class EventBook {
     std::atomic<std::uint64_t> comm_id{0};
     std::atomic<std::uint64_t> sequence{0};
     std::atomic<std::uint64_t> replay_and_function{0};
+    std::atomic<Bytes> expected{0};
   };
   /// Used by the progress thread that claimed it, until it gives it back.
   struct Op {
     std::atomic<std::uint64_t> generation{0};  ///< 0: free.
     TransferIdentity identity;
   };
-  bool ReadCollective(const void* handle, CoflowKey* out) const;
+  bool ReadCollective(const void* handle, TransferIdentity* out) const;
   const Op* FindOp(const void* handle) const;
 
   const pid_t pid_;

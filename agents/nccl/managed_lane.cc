@@ -26,14 +26,16 @@ Nanoseconds ManagedLane::HeldUntil(const client::Segment* segment, Nanoseconds n
   return until > now ? until : 0;
 }
 
-bool ManagedLane::MayBegin(const CoflowKey& key, Bytes bytes, Nanoseconds now) noexcept {
+bool ManagedLane::MayBegin(const TransferIdentity& what, Bytes bytes, Nanoseconds now) noexcept {
+  if (!tried_) OnFirstTry(what.key, now);
   client::Segment* const known = segment();
   if (known == nullptr) return true;
   if (HeldUntil(known, now) > 0) {
-    OnRefusal(known, key, bytes, now);
+    OnRefusal(known, what, bytes, now);
     return false;
   }
   if (!waiting_) return true;
+  Settle(&client::LaneStalls::held_ns, &held_since_, now);
   // Of all connections that the hold kept, one accounts for it.
   client::LaneSlot& lane = known->lanes[place_.lane];
   const Nanoseconds refused = lane.first_refused.exchange(0, std::memory_order_relaxed);
@@ -41,30 +43,55 @@ bool ManagedLane::MayBegin(const CoflowKey& key, Bytes bytes, Nanoseconds now) n
   return true;
 }
 
-void ManagedLane::OnRefusal(client::Segment* known, const CoflowKey& key, Bytes bytes, Nanoseconds now) noexcept {
+/// Between two transfers of one coflow, it was the GPU that had nothing to send.
+void ManagedLane::OnFirstTry(const CoflowKey& key, Nanoseconds now) noexcept {
+  tried_ = true;
+  if (told_ && key == told_key_) Settle(&client::LaneStalls::gpu_ns, &idle_since_, now);
+  idle_since_ = 0;
+}
+
+void ManagedLane::NotYet(Nanoseconds now) noexcept {
+  if (credit_since_ == 0) credit_since_ = now;
+}
+
+void ManagedLane::Settle(std::atomic<std::int64_t> client::LaneStalls::*account, Nanoseconds* since,
+                         Nanoseconds now) noexcept {
+  client::Segment* const known = segment();
+  if (*since != 0 && known != nullptr) {
+    (known->stalls[place_.lane].*account).fetch_add(now - *since, std::memory_order_relaxed);
+  }
+  *since = 0;
+}
+
+void ManagedLane::OnRefusal(client::Segment* known, const TransferIdentity& what, Bytes bytes,
+                            Nanoseconds now) noexcept {
   client::LaneSlot& lane = known->lanes[place_.lane];
   refused_ = bytes;
   if (!waiting_) {
     waiting_ = true;
+    held_since_ = now;
     lane.writes_held.fetch_add(1, std::memory_order_relaxed);
     Nanoseconds none = 0;
     lane.first_refused.compare_exchange_strong(none, now);
-    TellMessage(known, key, bytes, true, now);
+    TellMessage(known, what, bytes, true, now);
   }
   TellRest(known);  // Again each time: the agent may be another one by now.
   link_->RingIfWanted(lane.want_start);
 }
 
-void ManagedLane::Begun(const CoflowKey& key, Bytes bytes, Bytes sent, Nanoseconds now) noexcept {
+void ManagedLane::Begun(const TransferIdentity& what, Bytes bytes, Bytes sent, Nanoseconds now) noexcept {
   posted_ += bytes;
-  waiting_ = false;
+  waiting_ = tried_ = false;
   refused_ = 0;
+  Settle(&client::LaneStalls::credit_ns, &credit_since_, now);
+  if (under_way_++ == 0) network_since_ = now;
   client::Segment* const known = segment();
   if (known == nullptr) {
     sent_ = sent;
     return;
   }
-  TellMessage(known, key, bytes, false, now);
+  TellMessage(known, what, bytes, false, now);
+  link_->coflows(place_.lane).Add(what.key, bytes);
   link_->RingIfWanted(known->lanes[place_.lane].want_start);
   Moved(sent);
   TellRest(known);
@@ -79,7 +106,25 @@ void ManagedLane::Moved(Bytes sent) noexcept {
   client::LaneSlot& lane = known->lanes[place_.lane];
   lane.bytes_accepted.fetch_add(more, std::memory_order_relaxed);
   TellRest(known);
-  if (sent_ == posted_ && !waiting_ && lane.sockets_with_rest.load() == 0) link_->RingIfWanted(lane.want_drain);
+  if (sent_ != posted_ || waiting_ || lane.sockets_with_rest.load() != 0) return;
+  TellEnd(known);
+  link_->RingIfWanted(lane.want_drain);
+}
+
+void ManagedLane::Ended(Nanoseconds now) noexcept {
+  if (under_way_ == 0 || --under_way_ > 0) return;
+  Settle(&client::LaneStalls::network_ns, &network_since_, now);
+  idle_since_ = now;
+}
+
+/// All that the lane was given has left; more of the same coflow may come, and then this is said again.
+void ManagedLane::TellEnd(client::Segment* known) noexcept {
+  const std::uint64_t ticket = link_->coflows(place_.lane).ticket();
+  if (ticket == 0) return;
+  client::MessageEntry& message = known->messages[(ticket - 1) % client::kMessageRingSize];
+  if (message.ticket.load(std::memory_order_relaxed) == ticket) {
+    message.accepted.store(client::NowNs(), std::memory_order_relaxed);
+  }
 }
 
 void ManagedLane::TellRest(client::Segment* known) noexcept {
@@ -93,23 +138,25 @@ void ManagedLane::TellRest(client::Segment* known) noexcept {
 }
 
 /// A message is what a coflow sends to the lane's peer, over whatever connections.
-void ManagedLane::TellMessage(client::Segment* known, const CoflowKey& key, Bytes bytes, bool held,
+void ManagedLane::TellMessage(client::Segment* known, const TransferIdentity& what, Bytes bytes, bool held,
                               Nanoseconds now) noexcept {
-  if (told_ && told_key_ == key) return;
+  if (told_ && told_key_ == what.key) return;
   told_ = true;
-  told_key_ = key;
-  if (bytes == 0 || !link_->IsFirstOf(place_.lane, key)) return;
+  told_key_ = what.key;
+  Bytes expected = what.expected > 0 ? what.expected : bytes;
+  if (expected == 0 || !link_->coflows(place_.lane).Begin(what.key, &expected)) return;
   const std::uint64_t number = known->header.messages_begun.fetch_add(1);
   client::MessageEntry& message = known->messages[number % client::kMessageRingSize];
   // Whoever sees a new field also sees that the old ticket is gone.
   message.ticket.store(0, std::memory_order_relaxed);
   message.time.store(now, std::memory_order_release);
   message.accepted.store(0, std::memory_order_release);
-  message.bytes.store(bytes, std::memory_order_release);
+  message.bytes.store(expected, std::memory_order_release);
   message.socket.store(place_.slots.front(), std::memory_order_release);
   message.held.store(held ? 1 : 0, std::memory_order_release);
   message.ticket.store(number + 1, std::memory_order_release);
   known->lanes[place_.lane].messages.fetch_add(1, std::memory_order_relaxed);
+  link_->coflows(place_.lane).SetTicket(number + 1);
 }
 
 /// All that a directive depends on, in a few loads: its sequence, the gate, and whether there is an agent at all. A

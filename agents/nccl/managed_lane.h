@@ -1,10 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 
 #include "agents/nccl/agent_link.h"
-#include "agents/nccl/coflow_key.h"
+#include "agents/nccl/event_book.h"
 #include "coflow/units.h"
 #include "transport/directive_source.h"
 
@@ -32,12 +33,16 @@ class ManagedLane final : public transport::DirectiveSource {
   /// Over these sockets, which stay open until Close.
   void Connected(std::span<const int> fds, bool may_mark);
   void Close() noexcept;
-  /// Whether a transfer of so many bytes may begin. Asked again and again for the same one after a refusal.
-  bool MayBegin(const CoflowKey& key, Bytes bytes, Nanoseconds now) noexcept;
+  /// Whether a transfer of so many bytes may begin. Asked again and again for the same one until it began.
+  bool MayBegin(const TransferIdentity& what, Bytes bytes, Nanoseconds now) noexcept;
+  /// It may, and the peer has no room for it yet.
+  void NotYet(Nanoseconds now) noexcept;
   /// It began. `sent`: as Moved.
-  void Begun(const CoflowKey& key, Bytes bytes, Bytes sent, Nanoseconds now) noexcept;
+  void Begun(const TransferIdentity& what, Bytes bytes, Bytes sent, Nanoseconds now) noexcept;
   /// `sent`: bytes that left since the connection was made.
   void Moved(Bytes sent) noexcept;
+  /// A transfer is over.
+  void Ended(Nanoseconds now) noexcept;
 
   std::uint64_t Version() const noexcept override;
   transport::LaneDirective Read() const noexcept override;
@@ -46,9 +51,14 @@ class ManagedLane final : public transport::DirectiveSource {
   client::Segment* segment() const noexcept { return place_.lane == client::kNoLane ? nullptr : link_->segment(); }
   /// Until when the lane may not send; 0: it may.
   Nanoseconds HeldUntil(const client::Segment* segment, Nanoseconds now) const noexcept;
-  void OnRefusal(client::Segment* segment, const CoflowKey& key, Bytes bytes, Nanoseconds now) noexcept;
+  void OnRefusal(client::Segment* segment, const TransferIdentity& what, Bytes bytes, Nanoseconds now) noexcept;
+  void OnFirstTry(const CoflowKey& key, Nanoseconds now) noexcept;
   void TellRest(client::Segment* segment) noexcept;
-  void TellMessage(client::Segment* segment, const CoflowKey& key, Bytes bytes, bool held, Nanoseconds now) noexcept;
+  void TellMessage(client::Segment* segment, const TransferIdentity& what, Bytes bytes, bool held,
+                   Nanoseconds now) noexcept;
+  void TellEnd(client::Segment* segment) noexcept;
+  /// Adds what has passed since `*since` to the lane's account, and sets it to 0; nothing if that is 0.
+  void Settle(std::atomic<std::int64_t> client::LaneStalls::*account, Nanoseconds* since, Nanoseconds now) noexcept;
 
   AgentLink* const link_;
   const Nanoseconds hold_max_;
@@ -57,7 +67,14 @@ class ManagedLane final : public transport::DirectiveSource {
   Bytes sent_ = 0;     ///< Of them, gone.
   Bytes refused_ = 0;  ///< Of the transfer that waits to begin.
   bool waiting_ = false;
-  bool told_ = false;  ///< Of the coflow `told_key_`, by this connection or another of its lane.
+  bool tried_ = false;  ///< The transfer that NCCL tries now was tried before.
+  std::uint32_t under_way_ = 0;
+  // Since when, each 0 when it is not so:
+  Nanoseconds held_since_ = 0;     ///< a transfer is held,
+  Nanoseconds credit_since_ = 0;   ///< or waits for room at the peer,
+  Nanoseconds network_since_ = 0;  ///< something is under way,
+  Nanoseconds idle_since_ = 0;     ///< nothing is, and nothing is tried.
+  bool told_ = false;              ///< Of the coflow `told_key_`, by this connection or another of its lane.
   CoflowKey told_key_;
   // Of the hold that is met now.
   mutable Nanoseconds met_at_ = 0;

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "agents/nccl/abi/profiler.h"
+#include "agents/nccl/coflow_size.h"
 #include "agents/nccl/event_book.h"
 #include "agents/nccl/net_calls.h"
 
@@ -11,29 +12,29 @@ namespace {
 constexpr const char* kName = "Weir";
 
 /// The network half's own events are asked for; NCCL then makes all that they are children of, and no kernel events.
-abi::Result Begin(void** context, int* mask, std::uint64_t comm_id) noexcept {
+abi::Result Begin(void** context, int* mask, std::uint64_t comm_id, int ranks) noexcept {
   return Guarded("profiler init", [&] {
     Events();
-    *context = new ProfiledComm(comm_id);
+    *context = new ProfiledComm(comm_id, ranks);
     *mask = static_cast<int>(abi::kEventNetPlugin);
     return abi::Result::kSuccess;
   });
 }
 
 abi::Result InitV3(void** context, int* mask) noexcept {
-  return Begin(context, mask, 0);
+  return Begin(context, mask, 0, 0);
 }
 
-abi::Result InitV4(void** context, int* mask, const char*, std::uint64_t comm_id, int, int, int,
+abi::Result InitV4(void** context, int* mask, const char*, std::uint64_t comm_id, int, int ranks, int,
                    abi::Logger logger) noexcept {
   SetLogger(logger);
-  return Begin(context, mask, comm_id);
+  return Begin(context, mask, comm_id, ranks);
 }
 
-abi::Result InitV5(void** context, std::uint64_t comm_id, int* mask, const char*, int, int, int,
+abi::Result InitV5(void** context, std::uint64_t comm_id, int* mask, const char*, int, int ranks, int,
                    abi::Logger logger) noexcept {
   SetLogger(logger);
-  return Begin(context, mask, comm_id);
+  return Begin(context, mask, comm_id, ranks);
 }
 
 /// The group that a point-to-point event is of, and its communicator where the event says so itself.
@@ -49,6 +50,14 @@ std::uint64_t CommOf(const Event& event) {
   return 0;
 }
 
+template <typename Collective>
+void* NewCollective(ProfiledComm* comm, const Collective& what) {
+  const Function function = FunctionFromName(what.function);
+  const Bytes given = what.count * BytesOfDatatype(what.datatype);
+  return Events().NewCollective(comm->Collective(CommOf(what), function, what.sequence),
+                                BytesToPeer(function, what.algorithm, given, comm->ranks()));
+}
+
 /// Of operations, steps and transfers, `context` may be another process's: it is looked at for collectives only.
 template <typename Descriptor>
 abi::Result StartEvent(void* context, void** event, Descriptor* what) noexcept {
@@ -61,11 +70,11 @@ abi::Result StartEvent(void* context, void** event, Descriptor* what) noexcept {
         *event = Events().NewGroup();
         break;
       case abi::kEventCollective:
-        *event = Events().NewCollective(comm->Collective(
-            CommOf(what->collective), FunctionFromName(what->collective.function), what->collective.sequence));
+        *event = NewCollective(comm, what->collective);
         break;
       case abi::kEventP2p:
-        *event = Events().NewCollective(comm->PointToPoint(CommOf(what->p2p), GroupOf(*what)));
+        *event = Events().NewCollective(comm->PointToPoint(CommOf(what->p2p), GroupOf(*what)),
+                                        what->p2p.count * BytesOfDatatype(what->p2p.datatype));
         break;
       case abi::kEventProxyOp:
         *event =

@@ -98,6 +98,18 @@ TEST_F(SegmentHostTest, RestsOfALanesSocketsAddUp) {
   EXPECT_EQ(news_.samples[1].second.rest, 3u);
 }
 
+TEST_F(SegmentHostTest, StallsAreNewsWhenTheyChange) {
+  OpenLane(1);
+  Look();
+  process_->stalls[1].gpu_ns.store(1);
+  process_->stalls[1].credit_ns.store(2);
+  process_->stalls[1].network_ns.store(3);
+  process_->stalls[1].held_ns.store(4);
+  ASSERT_EQ(Look().samples.size(), 1u);
+  EXPECT_EQ(news_.samples[0].second.stalls, (LaneStalls{1, 2, 3, 4}));
+  EXPECT_TRUE(Look().samples.empty());
+}
+
 TEST_F(SegmentHostTest, RingTakenIsReportedOnce) {
   OpenLane(0);
   Look();

@@ -107,6 +107,15 @@ TEST_F(NcclManaged, TheAgentIsToldOfLanesAndOfWhatEachCoflowSends) {
     EXPECT_EQ(lane(process).messages, segment.header.messages_begun);
     EXPECT_GE(lane(process).bytes_accepted, lane(process).messages * 256 * 1024);
     EXPECT_EQ(lane(process).sockets_with_rest, 0u);
+    // The size is known when a coflow begins: twice half of it goes around a ring of two.
+    const std::uint64_t last = segment.header.messages_begun - 1;
+    const client::MessageEntry& message = segment.messages[last % client::kMessageRingSize];
+    EXPECT_EQ(message.ticket, last + 1);
+    EXPECT_EQ(message.bytes, 256u * 1024);
+    EXPECT_GE(message.accepted, message.time);
+    EXPECT_GT(segment.stalls[0].network_ns, 0);
+    EXPECT_GT(segment.stalls[0].gpu_ns, 0);
+    EXPECT_EQ(segment.stalls[0].held_ns, 0);
     EXPECT_GT(segment.header.sockets_used, 0u);
     for (std::uint32_t i = 0; i < segment.header.sockets_used; ++i) {
       EXPECT_EQ(segment.sockets[i].rest, 0u);
@@ -129,6 +138,16 @@ TEST_F(NcclManaged, NothingLeavesWhileHeldAndEverythingArrivesAfterwards) {
   EXPECT_EQ(child.Wait(), 0) << child.output();
   EXPECT_GT(lane(0).writes_held + lane(1).writes_held, 0u);
   EXPECT_GT(lane(0).held_ns + lane(1).held_ns, 0);
+  EXPECT_GT(agent_.segment(0)->stalls[0].held_ns + agent_.segment(1)->stalls[0].held_ns, 250'000'000);
+}
+
+TEST_F(NcclManaged, WithoutAProfilerTheSizeIsWhatTheOnesBeforeHad) {
+  Child child = Start(100, {"--sizes=256K", "--channels=2", "--slice_kb=16", "--profiler=none"});
+  WaitForTraffic(&child);
+  EXPECT_EQ(child.Wait(), 0) << child.output();
+  const client::Segment& segment = *agent_.segment();
+  const std::uint64_t last = segment.header.messages_begun - 1;
+  EXPECT_GT(segment.messages[last % client::kMessageRingSize].bytes, 16u * 1024);
 }
 
 TEST_F(NcclManaged, AHoldThatNobodyEndsIsVoidAfterItsBound) {
