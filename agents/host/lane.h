@@ -50,7 +50,7 @@ struct LaneSample {
   std::uint32_t sockets = 0;   ///< Sockets with a rest.
   bool start_taken = false;    ///< `want_start` was armed and is not any more.
   bool drain_taken = false;    ///< The same for `want_drain`.
-  LaneStalls stalls;
+  LaneStalls stalls = {};
 };
 
 /// What the kernel says of the sockets of a lane, added up.
