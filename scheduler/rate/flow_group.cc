@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace weir::scheduler {
 namespace {
@@ -66,6 +67,8 @@ void FlowGroup::IndexLinks(const Fabric& fabric, std::vector<std::uint32_t>* scr
   uplinks_ = static_cast<std::size_t>(std::lower_bound(links_.begin(), links_.end(), fabric.ports()) - links_.begin());
   downlinks_end_ =
       static_cast<std::size_t>(std::lower_bound(links_.begin(), links_.end(), 2 * fabric.ports()) - links_.begin());
+  port_order_.resize(downlinks_end_);
+  std::iota(port_order_.begin(), port_order_.end(), 0U);
   path_.clear();
   path_begin_.assign(1, 0);
   for (const MatchFlow& flow : flow_) {
@@ -260,11 +263,15 @@ void FlowGroup::Rescan(std::size_t o) {
   stale_[o] = 0;
 }
 
-void FlowGroup::Disown() {
+void FlowGroup::DisownBut(std::span<const std::uint32_t> keeps) {
   const auto none = static_cast<std::uint32_t>(links_.size());
   for (std::uint32_t o = 0; o < none; ++o) {
     if (owned_[o] > 0) {
-      ForOwned(o, [this, none](std::uint32_t f) { Move(f, none); });
+      ForOwned(o, [&](std::uint32_t f) {
+        if (f != keeps[o]) {
+          Move(f, none);
+        }
+      });
     }
   }
 }

@@ -111,28 +111,28 @@ class FlowGroup {
   void Freeze(std::span<const std::uint32_t> full, double rate, double weight, FillingLinks* links);
   /// Returns how many flows have another rate than before BeginFilling().
   std::size_t EndFilling();
-  /// Gives flow f, which has no level yet, `rate` by making `local`, a link of its path that no other flow owns, its
-  /// owner.
-  void Serve(std::size_t f, std::size_t local, double rate);
-  /// Calls visit(flow) for the live flows between a port's link and those on the other side whose bits are set in
-  /// `others`, ascending.
-  template <typename Visit>
-  void ForFlowsOfPort(std::uint32_t port, std::span<const std::uint64_t> others, Visit visit) const {
-    const bool up = port < uplinks_;
-    const auto row = static_cast<std::uint32_t>(up ? port : port - uplinks_);
-    const std::uint64_t* live = up ? live_pairs_.Row(row) : live_of_down_.Row(row);
-    for (std::size_t word = 0; word < others.size(); ++word) {
-      ForBits(live[word] & others[word], static_cast<std::uint32_t>(word * 64),
-              [&](std::uint32_t column) { visit(up ? FlowOf(row, column) : FlowOf(column, row)); });
-    }
+  /// Gives flow f, which has no level yet and this path, `rate` by making `local`, a link of its path that owns no
+  /// other flow, its owner.
+  void Serve(std::size_t f, std::span<const std::uint32_t> path, std::size_t local, double rate);
+  static constexpr std::uint32_t kNoFlow = UINT32_MAX;
+  /// The flow between the local links of two ports; kNoFlow: there is none, or it has ended.
+  std::uint32_t LiveFlow(std::uint32_t uplink, std::uint32_t downlink) const {
+    const auto down = static_cast<std::uint32_t>(downlink - uplinks_);
+    return live_pairs_.IsSet(uplink, down) ? FlowOf(uplink, down) : kNoFlow;
+  }
+  /// The local links of all ports, in the order in which an allocator has left them for itself; ascending at Open().
+  std::span<std::uint32_t> port_order() { return port_order_; }
+  /// Which ports of the other side this one has live flows with, as bits, counted within that side.
+  const std::uint64_t* LivePartners(std::uint32_t port) const {
+    return port < uplinks_ ? live_pairs_.Row(port) : live_of_down_.Row(port - uplinks_);
   }
   /// The live flows of a link; drops ended ones from the list as it goes.
   std::span<const std::uint32_t> FlowsOf(std::size_t local);
   std::span<const std::uint32_t> PathOf(std::size_t f) const {
     return {path_.data() + path_begin_[f], path_begin_[f + 1] - path_begin_[f]};
   }
-  /// Puts every flow back to no owner. O(flows with an owner).
-  void Disown();
+  /// Puts every flow back to no owner but those that `keeps` has at their owner's local link. O(flows with an owner).
+  void DisownBut(std::span<const std::uint32_t> keeps);
   /// True if no flow ended and the room on its links is what NoteRoom() saw last: then the same rates would come out,
   /// and `room` is lowered by what they take.
   bool KeepRates(std::span<double> room) const;
@@ -193,6 +193,7 @@ class FlowGroup {
   // By local link.
   std::vector<std::uint32_t> links_, count_, growing_, flows_begin_, flows_len_, flows_of_link_;
   std::vector<double> load_, open_load_, use_;
+  std::vector<std::uint32_t> port_order_;
   std::size_t uplinks_ = 0, downlinks_end_ = 0;  // local links [0, uplinks_) and [uplinks_, downlinks_end_)
 
   // By owner: local links, and one more that stands for none.

@@ -202,11 +202,11 @@ void FlowGroup::NoteRoomLeft(std::span<const double> after) {
   }
 }
 
-void FlowGroup::Serve(std::size_t f, std::size_t local, double rate) {
+void FlowGroup::Serve(std::size_t f, std::span<const std::uint32_t> path, std::size_t local, double rate) {
   Move(f, static_cast<std::uint32_t>(local));
   level_[local] = rate;
   idle_ = false;
-  for (const std::uint32_t hop : PathOf(f)) {
+  for (const std::uint32_t hop : path) {
     use_[hop] += rate;
   }
 }

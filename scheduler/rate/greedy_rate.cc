@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "scheduler/rate/allocator.h"
@@ -8,11 +9,31 @@ namespace {
 
 constexpr double kRoomSlack = 1e-9;  // relative to the capacity; below it is rounding
 
+/// The ports of one side of a group that have flows and room, counted within the side: in order, and as bits.
+struct FreePorts {
+  std::vector<std::uint32_t> in_order;
+  std::vector<std::uint64_t> bits;
+
+  void Open(std::size_t ports) {
+    in_order.clear();
+    bits.assign((ports + 63) / 64, 0);
+  }
+  void Add(std::size_t port) {
+    in_order.push_back(static_cast<std::uint32_t>(port));
+    bits[port / 64] |= std::uint64_t{1} << (port % 64);
+  }
+  void Remove(std::uint32_t port) {
+    in_order.erase(std::find(in_order.begin(), in_order.end(), port));
+    bits[port / 64] &= ~(std::uint64_t{1} << (port % 64));
+  }
+};
+
 /// Coflow by coflow in order; inside, the ports in order of what they have left, largest first, each give all they can
 /// to the flow whose other port has most left. A flow is given what its path has room for, which fills a link of it. On
 /// equal ports of one big switch that is a matching, flow by flow at full rate.
 ///
-/// O(flows on the ports with room) for each coflow for which something changed.
+/// For each coflow for which something changed O(n log n) in the ports with room and, in a shuffle, not much more; at
+/// worst O(n^2), when no flow is where it is looked for.
 class GreedyRate final : public RateAllocator {
  public:
   std::size_t Allocate(std::span<const RankedGroup> order, std::span<const double> capacity) override {
@@ -25,13 +46,13 @@ class GreedyRate final : public RateAllocator {
         continue;
       }
       before_ = room_;
-      group.Disown();
-      group.BeginFilling();
-      Rank(group, ranked.sizes_known);
-      for (const std::uint32_t local : ports_) {
-        while (ServeOne(&group, local)) {
+      Rank(&group, ranked.sizes_known);
+      served_.clear();
+      for (const Keyed& port : ports_) {
+        while (ServeOne(group, port.local)) {
         }
       }
+      SetLevels(&group);
       changed += group.EndFilling();
       group.NoteRoom(before_);
       group.NoteRoomLeft(room_);
@@ -42,73 +63,148 @@ class GreedyRate final : public RateAllocator {
  private:
   bool Free(std::uint32_t link) const { return room_[link] > capacity_[link] * kRoomSlack; }
 
-  /// Local links of ports by what they have left: bytes, or flows when bytes are not to be known.
-  void Rank(const FlowGroup& group, bool by_bytes) {
-    const auto links = group.links();
-    key_.resize(links.size());
+  /// Local links of ports with room by what they have left: bytes, or flows when bytes are not to be known.
+  void Rank(FlowGroup* group, bool by_bytes) {
+    const auto links = group->links();
+    const std::size_t uplinks = group->uplinks();
+    uplinks_.Open(uplinks);
+    downlinks_.Open(group->port_links() - uplinks);
     ports_.clear();
-    free_uplinks_.assign((group.uplinks() + 63) / 64, 0);
-    free_downlinks_.assign((group.port_links() - group.uplinks() + 63) / 64, 0);
-    for (std::uint32_t local = 0; local < links.size(); ++local) {
-      key_[local] = by_bytes ? group.Load(local) : group.Count(local);
-      if (group.Count(local) > 0 && local < group.port_links() && Free(links[local])) {
-        ports_.push_back(local);
-        NoteFree(group, local);
+    others_.clear();
+    bool both_sides[2] = {false, false};
+    for (const std::uint32_t local : group->port_order()) {
+      if (group->Count(local) > 0 && Free(links[local])) {
+        ports_.push_back({by_bytes ? group->Load(local) : group->Count(local), local});
+        both_sides[local < uplinks ? 0 : 1] = true;
+      } else {
+        others_.push_back(local);
       }
     }
-    std::sort(ports_.begin(), ports_.end(),
-              [this](std::uint32_t a, std::uint32_t b) { return key_[a] != key_[b] ? key_[a] > key_[b] : a < b; });
-  }
-
-  void NoteFree(const FlowGroup& group, std::uint32_t local) {
-    if (local >= group.port_links()) {
+    if (!both_sides[0] || !both_sides[1]) {
+      ports_.clear();  // no flow has room at both ends
       return;
     }
-    const bool up = local < group.uplinks();
-    const std::size_t port = up ? local : local - group.uplinks();
-    std::uint64_t& word = (up ? free_uplinks_ : free_downlinks_)[port / 64];
-    const std::uint64_t bit = std::uint64_t{1} << (port % 64);
-    word = Free(group.links()[local]) ? word | bit : word & ~bit;
+    SortPorts();
+    const auto order = group->port_order();
+    const auto rest =
+        std::transform(ports_.begin(), ports_.end(), order.begin(), [](const Keyed& k) { return k.local; });
+    std::copy(others_.begin(), others_.end(), rest);
+    for (const Keyed& port : ports_) {
+      port.local < uplinks ? uplinks_.Add(port.local) : downlinks_.Add(port.local - uplinks);
+    }
+  }
+
+  /// By insertion, since they are nearly in order from the last time; if they are not, from the start.
+  void SortPorts() {
+    constexpr std::size_t kMovesMax = 8;  // for each port
+    const auto before = [](const Keyed& a, const Keyed& b) {
+      return a.key != b.key ? a.key > b.key : a.local < b.local;
+    };
+    std::size_t moves = 0;
+    for (std::size_t i = 1; i < ports_.size() && moves < kMovesMax * ports_.size(); ++i) {
+      const Keyed port = ports_[i];
+      std::size_t at = i;
+      for (; at > 0 && before(port, ports_[at - 1]); --at) {
+        ports_[at] = ports_[at - 1];
+      }
+      ports_[at] = port;
+      moves += i - at;
+    }
+    if (moves >= kMovesMax * ports_.size()) {
+      std::sort(ports_.begin(), ports_.end(), before);
+    }
+  }
+
+  struct Served {
+    std::uint32_t flow;
+    std::array<std::uint32_t, 2> ports;  // local links of its source and destination
+    std::uint32_t narrow;                // the local link that is filled
+    double rate;
+  };
+
+  /// The flow of this port whose other port, of those with room, comes first; false: there is none.
+  bool FindFlow(const FlowGroup& group, std::uint32_t port, Served* found) const {
+    const bool up = port < group.uplinks();
+    const FreePorts& others = up ? downlinks_ : uplinks_;
+    const auto first_other = static_cast<std::uint32_t>(up ? group.uplinks() : 0);
+    const std::uint64_t* live = group.LivePartners(port);
+    std::uint64_t candidates = 0;
+    for (std::size_t word = 0; word < others.bits.size(); ++word) {
+      candidates |= live[word] & others.bits[word];
+    }
+    for (std::size_t i = 0; candidates != 0 && i < others.in_order.size(); ++i) {
+      const std::uint32_t other = others.in_order[i];
+      if ((live[other / 64] >> (other % 64) & 1) == 0) {
+        continue;
+      }
+      const std::uint32_t partner = first_other + other;
+      found->ports = {up ? port : partner, up ? partner : port};
+      found->flow = group.LiveFlow(found->ports[0], found->ports[1]);
+      if (!group.has_inner_links() || HasRoom(group, found->flow)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// The path of a flow; without inner links nobody has to look for it.
+  static std::span<const std::uint32_t> PathOf(const FlowGroup& group, const Served& served) {
+    return group.has_inner_links() ? group.PathOf(served.flow) : std::span(served.ports);
+  }
+
+  bool HasRoom(const FlowGroup& group, std::uint32_t f) const {
+    const auto path = group.PathOf(f);
+    return std::all_of(path.begin(), path.end(), [&](std::uint32_t local) { return Free(group.links()[local]); });
   }
 
   /// Serves one more flow of this port's link; false if there is none that has room.
-  bool ServeOne(FlowGroup* group, std::uint32_t port) {
-    const auto links = group->links();
-    if (!Free(links[port])) {
+  bool ServeOne(const FlowGroup& group, std::uint32_t port) {
+    const auto links = group.links();
+    Served served = {};
+    if (!Free(links[port]) || !FindFlow(group, port, &served)) {
       return false;
     }
-    std::uint32_t best = UINT32_MAX;
-    double best_key = -1;
-    const auto& candidates = port < group->uplinks() ? free_downlinks_ : free_uplinks_;
-    group->ForFlowsOfPort(port, candidates, [&](std::uint32_t f) {
-      const auto path = group->PathOf(f);
-      const std::uint32_t other = path.front() == port ? path.back() : path.front();
-      if (key_[other] > best_key &&
-          std::all_of(path.begin(), path.end(), [&](std::uint32_t l) { return Free(links[l]); })) {
-        best = f;
-        best_key = key_[other];
-      }
-    });
-    if (best == UINT32_MAX) {
-      return false;
-    }
-    const auto path = group->PathOf(best);
-    const std::uint32_t narrow = *std::min_element(
+    const auto path = PathOf(group, served);
+    served.narrow = *std::min_element(
         path.begin(), path.end(), [&](std::uint32_t a, std::uint32_t b) { return room_[links[a]] < room_[links[b]]; });
-    const double rate = room_[links[narrow]];
+    served.rate = room_[links[served.narrow]];
     for (const std::uint32_t local : path) {
-      room_[links[local]] -= rate;
-      NoteFree(*group, local);
+      room_[links[local]] -= served.rate;
     }
-    group->Serve(best, narrow, rate);
+    if (!Free(links[path.front()])) {
+      uplinks_.Remove(path.front());
+    }
+    if (!Free(links[path.back()])) {
+      downlinks_.Remove(static_cast<std::uint32_t>(path.back() - group.uplinks()));
+    }
+    served_.push_back(served);
     return true;
   }
 
+  /// Flows that are served as before keep their owners.
+  void SetLevels(FlowGroup* group) {
+    flow_of_link_.assign(group->links().size(), FlowGroup::kNoFlow);
+    for (const Served& served : served_) {
+      flow_of_link_[served.narrow] = served.flow;
+    }
+    group->DisownBut(flow_of_link_);
+    group->BeginFilling();
+    for (const Served& served : served_) {
+      group->Serve(served.flow, PathOf(*group, served), served.narrow, served.rate);
+    }
+  }
+
+  struct Keyed {
+    double key;
+    std::uint32_t local;
+  };
   std::vector<double> room_, before_;
   std::span<const double> capacity_;
-  std::vector<double> key_;                                   // by local link
-  std::vector<std::uint64_t> free_uplinks_, free_downlinks_;  // of the group: bits of the ports with room
-  std::vector<std::uint32_t> ports_;                          // local links of ports with room and flows
+  std::vector<Keyed> ports_;           // local links of ports with room and flows, in order
+  std::vector<std::uint32_t> others_;  // its other ports
+  FreePorts uplinks_, downlinks_;
+  std::vector<Served> served_;
+  std::vector<std::uint32_t> flow_of_link_;  // by local link: whom it is filled by
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ class FluidSim {
         admission_(trace, *order, fabric, options),
         decisions_(order, options),
         watching_(options.observer != nullptr && options.observer->sees_links()),
+        ordered_(rate->sharing() != Sharing::kAll || order->PilotCount(1) > 0),
         local_of_link_(fabric.links(), UINT32_MAX) {
     outcome_.coflows.resize(trace.coflows.size());
     for (std::uint32_t link = 0; link < fabric.links(); ++link) {
@@ -51,7 +52,7 @@ class FluidSim {
         first_start_ = now_;
       }
       const bool reported = now_ >= report_due_;
-      if (ended || started || capacity_changed || reported || decisions_.Due(now_, false, false)) {
+      if (ended || started || capacity_changed || reported || (ordered_ && decisions_.Due(now_, false, false))) {
         SetRates(ended || started, reported);
       }
     }
@@ -79,7 +80,7 @@ class FluidSim {
     for (const std::uint32_t slot : table_.live()) {
       next = std::min({next, rows_[slot].main->NextEnd(), rows_[slot].pilots->NextEnd()});
     }
-    next = std::min({next, report_due_, NextOrderChange()});
+    next = std::min({next, report_due_, ordered_ ? NextOrderChange() : kNever});
     if (next_change_ < options_.capacity_changes.size()) {
       next = std::min(next, std::max(now_, options_.capacity_changes[next_change_].time));
     }
@@ -240,10 +241,12 @@ class FluidSim {
       rows_[slot].main->Settle(now_);
       rows_[slot].pilots->Settle(now_);
     }
-    if (decisions_.Due(now_, coflows_changed, reported)) {
-      WriteTable();
+    if (ordered_) {
+      if (decisions_.Due(now_, coflows_changed, reported)) {
+        WriteTable();
+      }
+      decisions_.Decide(table_, now_, coflows_changed, reported);
     }
-    decisions_.Decide(table_, now_, coflows_changed, reported);
     Rank();
     outcome_.rate_changes += rate_.Allocate(ranked_, capacity_);
   }
@@ -302,7 +305,8 @@ class FluidSim {
 
   /// The groups in the order in force, each with the level and weight that the allocator's way of sharing gives it.
   void Rank() {
-    served_.assign(decisions_.placed().begin(), decisions_.placed().end());
+    const auto in_order = ordered_ ? decisions_.placed() : table_.live();
+    served_.assign(in_order.begin(), in_order.end());
     if (options_.levels > 0) {
       levels_.Assign(table_, options_.levels, &served_);
     }
@@ -377,6 +381,7 @@ class FluidSim {
   Decisions decisions_;
   LevelMap levels_;
   bool watching_;
+  bool ordered_;  // the order says something: who goes first, or which flows are pilots
   SimOutcome outcome_;
   std::int64_t now_ = 0;
   std::int64_t first_start_ = kNever;
