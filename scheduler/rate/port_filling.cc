@@ -7,7 +7,7 @@ namespace weir::scheduler {
 void PortFilling::Fill(FlowGroup* group, std::span<double> room, std::span<const double> full_below) {
   const auto links = group->links();
   group->BeginFilling();
-  shares_.Open(links.size(), group->uplinks());
+  shares_.Open(links.size());
   begin_.resize(links.size());
   for (std::size_t local = 0; local < links.size(); ++local) {
     const std::uint32_t link = links[local];
@@ -36,9 +36,7 @@ void PortFilling::Close(FlowGroup* group, double share) {
     } else {
       group->ClosePort(local, share, [](std::uint32_t) {});
     }
-    shares_.Set(local, 0, 0);
     shares_.Close(local);
-    shares_.Touch(!shares_.IsUplink(local));
   }
   if (!flow_by_flow) {
     CountAnew(*group, share);
@@ -48,8 +46,9 @@ void PortFilling::Close(FlowGroup* group, double share) {
 void PortFilling::CountAnew(const FlowGroup& group, double share) {
   for (std::uint32_t local = 0; local < shares_.positions(); ++local) {
     if (const double before = shares_.weight(local); before > 0) {
-      const double growing = group.GrowingOfPort(local);
-      shares_.Take(local, share * (before - growing), before - growing);
+      if (const double stopped = before - group.GrowingOfPort(local); stopped > 0) {
+        shares_.Take(local, share * stopped, stopped);
+      }
     }
   }
 }

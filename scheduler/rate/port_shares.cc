@@ -10,62 +10,44 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Ports whose shares are that close, relative to each other, are full at once.
 constexpr double kShareSlack = 1e-10;
 
-/// Eight minima at a time, so that none waits for the one before. What is not a number is passed over.
-double Least(std::span<const double> values) {
-  constexpr std::size_t kWays = 8;
+/// Four minima at a time, so that none waits for the one before. What is not a number is passed over.
+template <std::size_t kCount>
+double Least(const double* values) {
+  constexpr std::size_t kWays = 4;
   double least[kWays];
   std::fill_n(least, kWays, kInfinity);
-  std::size_t i = 0;
-  for (; i + kWays <= values.size(); i += kWays) {
+  for (std::size_t i = 0; i < kCount; i += kWays) {
     for (std::size_t way = 0; way < kWays; ++way) {
       least[way] = values[i + way] < least[way] ? values[i + way] : least[way];
     }
-  }
-  for (; i < values.size(); ++i) {
-    least[0] = values[i] < least[0] ? values[i] : least[0];
   }
   return *std::min_element(least, least + kWays);
 }
 
 }  // namespace
 
-void PortShares::Open(std::size_t positions, std::size_t uplinks) {
+void PortShares::Open(std::size_t positions) {
+  const std::size_t blocks = (positions + kBlock - 1) / kBlock;
   room_.assign(positions, 0);
   weight_.assign(positions, 0);
-  share_.resize(positions);
-  sides_[0] = {0, uplinks, 0, true, false};
-  sides_[1] = {uplinks, positions, 0, true, false};
-}
-
-void PortShares::Close(std::size_t position) {
-  weight_[position] = 0;
-  share_[position] = kInfinity;
-  sides_[IsUplink(position) ? 0 : 1].closed = true;
-}
-
-void PortShares::Refresh(Side* side) {
-  if (side->stale) {
-    double* share = share_.data();
-    const double* room = room_.data();
-    const double* weight = weight_.data();
-    for (std::size_t i = side->begin; i < side->end; ++i) {
-      share[i] = (room[i] > 0 ? room[i] : 0) / weight[i];
-    }
-  }
-  if (side->stale || side->closed) {
-    side->stale = side->closed = false;
-    side->least = Least(std::span<const double>(share_).subspan(side->begin, side->end - side->begin));
-  }
+  share_.assign(blocks * kBlock, kInfinity);
+  least_.resize(blocks);
+  stale_.assign(blocks, 1);
 }
 
 double PortShares::FindFull() {
-  Refresh(&sides_[0]);
-  Refresh(&sides_[1]);
+  double share = kInfinity;
+  for (std::size_t block = 0; block < least_.size(); ++block) {
+    if (stale_[block] != 0) {
+      stale_[block] = 0;
+      least_[block] = Least<kBlock>(&share_[block * kBlock]);
+    }
+    share = std::min(share, least_[block]);
+  }
   full_.clear();
-  const double share = std::min(sides_[0].least, sides_[1].least);
   const double most = share * (1 + kShareSlack);
-  for (const Side& side : sides_) {
-    for (std::size_t i = side.begin; share < kInfinity && side.least <= most && i < side.end; ++i) {
+  for (std::size_t block = 0; share < kInfinity && block < least_.size(); ++block) {
+    for (std::size_t i = block * kBlock; least_[block] <= most && i < (block + 1) * kBlock; ++i) {
       if (share_[i] <= most) {
         full_.push_back(static_cast<std::uint32_t>(i));
       }
@@ -80,9 +62,9 @@ void PortShares::Save(std::vector<double>* rooms, std::vector<double>* weights) 
 }
 
 void PortShares::Restore(std::span<const double> rooms, std::span<const double> weights) {
-  std::copy(rooms.begin(), rooms.end(), room_.begin());
-  std::copy(weights.begin(), weights.end(), weight_.begin());
-  sides_[0].stale = sides_[1].stale = true;
+  for (std::size_t i = 0; i < rooms.size(); ++i) {
+    Set(i, rooms[i], weights[i]);
+  }
 }
 
 }  // namespace weir::scheduler

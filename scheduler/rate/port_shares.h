@@ -7,14 +7,15 @@
 namespace weir::scheduler {
 
 /// The ports of a filling on which every flow crosses one uplink and one downlink: what each has left, how much weight
-/// grows there, and which have least for it. A *position* is a port's place among those in use; uplinks come first.
+/// grows there, and which have least for it. A *position* is a port's place among those in use.
 ///
-/// A plain helper of the fillings below; not thread safe. A round costs a pass over the shares of the side on which
-/// something changed, 16 bytes a port; what a closing port's flows use is taken flow by flow.
+/// A plain helper of the fillings below; not thread safe. A flow that is taken costs one division. The least share is
+/// kept for blocks of ports, so a round costs a look at the blocks in which something changed and one word for each
+/// other.
 class PortShares {
  public:
-  /// Starts over with `positions` ports, the first `uplinks` of which are uplinks, without room or weight.
-  void Open(std::size_t positions, std::size_t uplinks);
+  /// Starts over with so many ports, without room or weight.
+  void Open(std::size_t positions);
   std::size_t positions() const { return room_.size(); }
 
   double room(std::size_t position) const { return room_[position]; }
@@ -23,17 +24,15 @@ class PortShares {
   void Set(std::size_t position, double room, double weight) {
     room_[position] = room;
     weight_[position] = weight;
+    Divide(position);
   }
-  void SetWeight(std::size_t position, double weight) { weight_[position] = weight; }
   void Take(std::size_t position, double rate, double weight) {
     room_[position] -= rate;
     weight_[position] -= weight;
+    Divide(position);
   }
-  /// Says that ports of this side have other room or weight than before.
-  void Touch(bool uplinks) { sides_[uplinks ? 0 : 1].stale = true; }
-  bool IsUplink(std::size_t position) const { return position < sides_[0].end; }
-  /// Nothing grows at this port any more.
-  void Close(std::size_t position);
+  /// Nothing grows at this port any more, and no room is left.
+  void Close(std::size_t position) { Set(position, 0, 0); }
 
   /// The least share of any port at which something grows, infinity without one; full() is who has that share.
   double FindFull();
@@ -44,17 +43,18 @@ class PortShares {
   void Restore(std::span<const double> rooms, std::span<const double> weights);
 
  private:
-  struct Side {
-    std::size_t begin = 0, end = 0;  // positions
-    double least = 0;                // share
-    bool stale = true;               // shares must be divided anew
-    bool closed = false;             // the least must be looked for anew
-  };
-  void Refresh(Side* side);
+  static constexpr std::size_t kBlock = 16;
 
-  Side sides_[2];
-  // By position. Without weight the share is infinite or not a number, and less than no other.
-  std::vector<double> room_, weight_, share_;
+  /// Without weight the share is infinite or not a number, and less than no other.
+  void Divide(std::size_t position) {
+    share_[position] = (room_[position] > 0 ? room_[position] : 0) / weight_[position];
+    stale_[position / kBlock] = 1;
+  }
+
+  std::vector<double> room_, weight_;
+  std::vector<double> share_;         // by position, and infinities up to a whole block
+  std::vector<double> least_;         // share, by block
+  std::vector<unsigned char> stale_;  // the least of a block is not known
   std::vector<std::uint32_t> full_;
 };
 

@@ -50,17 +50,12 @@ void SharedFilling::Start(std::span<const RankedGroup> groups, std::span<const d
   weights_.clear();
 }
 
-/// The links with flows on them, ascending, so uplinks first.
+/// The links that any group uses, ascending.
 void SharedFilling::PlaceLinks(std::size_t links) {
   position_of_link_.assign(links, kNone);
-  std::size_t first_downlink = links;
   for (const RankedGroup& ranked : groups_) {
-    const auto of_group = ranked.group->links();
-    for (const std::uint32_t link : of_group) {
+    for (const std::uint32_t link : ranked.group->links()) {
       position_of_link_[link] = 0;
-    }
-    if (!of_group.empty()) {
-      first_downlink = std::min<std::size_t>(first_downlink, of_group[ranked.group->uplinks()]);
     }
   }
   links_.clear();
@@ -70,8 +65,7 @@ void SharedFilling::PlaceLinks(std::size_t links) {
       links_.push_back(link);
     }
   }
-  const auto uplinks = std::lower_bound(links_.begin(), links_.end(), first_downlink) - links_.begin();
-  shares_.Open(links_.size(), static_cast<std::size_t>(uplinks));
+  shares_.Open(links_.size());
   begin_.clear();
   position_.clear();
   for (const RankedGroup& ranked : groups_) {
@@ -102,7 +96,8 @@ void SharedFilling::EnterFlows() {
     const FlowGroup& group = *groups_[place].group;
     for (std::uint32_t local = 0; local < group.links().size(); ++local) {
       const std::uint32_t position = PositionOf(place, local);
-      shares_.SetWeight(position, shares_.weight(position) + steps_[place] * group.Count(local));
+      const double weight = shares_.weight(position) + steps_[place] * group.Count(local);
+      shares_.Set(position, shares_.room(position), weight);
       first_entry_[position + 1] += group.Count(local) > 0 ? 1U : 0U;
     }
   }
@@ -185,9 +180,7 @@ void SharedFilling::Close(std::uint32_t position, double share) {
     groups_[entry.place].group->ClosePort(entry.local, rate,
                                           [&](std::uint32_t other) { shares_.Take(positions[other], rate, steps); });
   }
-  shares_.Set(position, 0, 0);
   shares_.Close(position);
-  shares_.Touch(!shares_.IsUplink(position));
   closings_.push_back(position);
   closed_in_[position] = static_cast<std::uint32_t>(rounds_.size() - 1);
 }
