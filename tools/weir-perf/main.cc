@@ -12,6 +12,7 @@
 #include "tools/weir-perf/backends.h"
 #include "tools/weir-perf/doctor.h"
 #include "tools/weir-perf/emulate/emulate.h"
+#include "tools/weir-perf/emulate/nccl_doctor.h"
 #include "tools/weir-perf/ends.h"
 #include "tools/weir-perf/levels.h"
 #include "tools/weir-perf/measure.h"
@@ -100,6 +101,8 @@ constexpr const char* kUsage =
     "  weir-perf doctor                              which backends this host can use, and what to do about the rest\n"
     "  weir-perf nccl-emulate --plugin PATH          a network plugin of NCCL's driven as NCCL does, all ranks on this "
     "host\n"
+    "  weir-perf nccl-doctor                         which plugin each NCCL would load here, and what is wrong with "
+    "it\n"
     "Without --server, both ends are threads of this process. Example:\n"
     "  weir-perf pair --sizes 1K,1M --seconds 0.5 --output json";
 
@@ -309,16 +312,26 @@ int EmulateNccl(weir::tools::PerfOutput output) {
   return sheet ? Publish(*sheet, "nccl-emulate", output) : Fail(sheet.error());
 }
 
-int Examine(weir::tools::PerfOutput output) {
-  const auto settings = Settings(false);
-  if (!settings) return Fail(settings.error());
-  const auto diagnoses = weir::tools::Diagnose(*settings);
+void PublishDiagnoses(const std::vector<weir::tools::Diagnosis>& diagnoses, weir::tools::PerfOutput output) {
   if (output == weir::tools::PerfOutput::kTable) {
     weir::tools::PrintDoctor(diagnoses, &std::cout);
   } else {
     weir::tools::PrintSheet(weir::tools::DoctorSheet(diagnoses), output, &std::cout);
   }
+}
+
+int Examine(weir::tools::PerfOutput output) {
+  const auto settings = Settings(false);
+  if (!settings) return Fail(settings.error());
+  const auto diagnoses = weir::tools::Diagnose(*settings);
+  PublishDiagnoses(diagnoses, output);
   return std::any_of(diagnoses.begin(), diagnoses.end(), [](const auto& one) { return one.usable(); }) ? 0 : kFailed;
+}
+
+int ExamineNccl(weir::tools::PerfOutput output) {
+  const auto diagnoses = weir::tools::emulate::DiagnoseNccl();
+  PublishDiagnoses(diagnoses, output);
+  return std::all_of(diagnoses.begin(), diagnoses.end(), [](const auto& one) { return one.usable(); }) ? 0 : kFailed;
 }
 
 /// Both ends here: the other one is a thread.
@@ -375,8 +388,10 @@ int main(int argc, char** argv) {
   gflags::SetVersionString(WEIR_VERSION);
   gflags::ParseCommandLineFlags(&argc, &argv, true);
   const std::string command = argc == 2 ? argv[1] : "";
-  if (command != "serve" && command != "doctor" && command != "nccl-emulate" && !kMeasures.contains(command)) {
-    std::cerr << "weir-perf: expected one command: serve, pair, pacing, levels, coflows, soak, doctor or nccl-emulate\n"
+  if (command != "serve" && command != "doctor" && command != "nccl-emulate" && command != "nccl-doctor" &&
+      !kMeasures.contains(command)) {
+    std::cerr << "weir-perf: expected one command: serve, pair, pacing, levels, coflows, soak, doctor, nccl-emulate or "
+                 "nccl-doctor\n"
               << kUsage << '\n';
     return kWrongUsage;
   }
@@ -385,6 +400,7 @@ int main(int argc, char** argv) {
   if (Status status = CheckFlags(); !status.ok()) return Fail(status);
   if (command == "serve") return Serve();
   if (command == "doctor") return Examine(*output);
+  if (command == "nccl-doctor") return ExamineNccl(*output);
   if (command == "nccl-emulate") return EmulateNccl(*output);
   if (FLAGS_server.empty()) return MeasureHere(command, *output);
   auto rendezvous = Meet(FLAGS_server);

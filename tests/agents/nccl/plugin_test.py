@@ -274,6 +274,62 @@ class Managed(Emulation):
         self.check_end(process)
 
 
+class Doctor(unittest.TestCase):
+    """What it says of the environment."""
+
+    def examine(self, **environment):
+        """(exit code, rows)"""
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(("WEIR_", "NCCL_", "LD_"))}
+        done = subprocess.run([PERF, "nccl-doctor", "--output=json"], env={**plain, "NCCL_SOCKET_IFNAME": "lo", **environment},
+                              capture_output=True, text=True, check=False, timeout=60)
+        return done.returncode, json.loads(done.stdout)
+
+    def missing(self, **environment):
+        code, rows = self.examine(**environment)
+        self.assertEqual(code, 1, rows)
+        return next(row for row in rows if row["verdict"] == "missing")
+
+    def test_each_nccl_takes_the_highest_that_it_knows(self):
+        code, rows = self.examine(NCCL_NET_PLUGIN=LIBRARY)
+        self.assertEqual(code, 0, rows)
+        taken = {row["what"]: re.match(r"net v(\d+), (?:no profiler|profiler v(\d))", row["found"]).groups()
+                 for row in rows if row["backend"] == "versions"}
+        self.assertEqual(taken, {"NCCL 2.18": ("6", None), "NCCL 2.19": ("7", None), "NCCL 2.20 to 2.22": ("8", None),
+                                 "NCCL 2.23": ("8", None), "NCCL 2.24, 2.25": ("9", None), "NCCL 2.26": ("10", "3"),
+                                 "NCCL 2.27": ("10", "4"), "NCCL 2.28": ("11", "5"), "NCCL 2.29": ("11", "6"),
+                                 "NCCL 2.30": ("12", "6")})
+        self.assertTrue(any(row["what"] == "device lo" for row in rows), rows)
+
+    def test_a_name_is_looked_for_as_nccl_does(self):
+        self.assertEqual(self.examine(NCCL_NET_PLUGIN="weir", LD_LIBRARY_PATH=os.path.dirname(LIBRARY))[0], 0)
+        self.assertEqual(self.examine(NCCL_NET_PLUGIN="nothere,weir", LD_LIBRARY_PATH=os.path.dirname(LIBRARY))[0], 1)
+
+    def test_what_is_not_found_is_said_with_what_to_do(self):
+        row = self.missing(NCCL_NET_PLUGIN="weir")
+        self.assertIn("tries weir, libnccl-net-weir.so", row["found"])
+        self.assertIn("LD_LIBRARY_PATH", row["advice"])
+        self.assertIn("tries libnccl-net.so", self.missing()["found"])
+        self.assertIn("loads no plugin", self.missing(NCCL_NET_PLUGIN="none")["found"])
+        self.assertIn("the program itself", self.missing(NCCL_NET_PLUGIN="Stat")["found"])
+
+    def test_what_keeps_the_plugin_from_use_is_named(self):
+        self.assertIn("of this name", self.missing(NCCL_NET_PLUGIN=LIBRARY, NCCL_NET="Socket")["found"])
+        self.assertIn("WEIR_DISABLE", self.missing(NCCL_NET_PLUGIN=LIBRARY, WEIR_DISABLE="1")["found"])
+        self.assertIn("nothere0", self.missing(NCCL_NET_PLUGIN=LIBRARY, NCCL_SOCKET_IFNAME="=nothere0")["found"])
+
+    def test_the_agent_is_looked_for(self):
+        _, rows = self.examine(NCCL_NET_PLUGIN=LIBRARY, WEIR_JOB="test", WEIR_AGENT_SOCKET="/nonexistent/agent.sock")
+        found = {row["what"]: row for row in rows if row["backend"] == "agent"}
+        self.assertEqual(found["WEIR_JOB"]["verdict"], "good")
+        self.assertIn("nobody listens at /nonexistent/agent.sock", found["agent"]["found"])
+
+    def test_without_a_profiler_it_says_how_coflows_are_known(self):
+        _, rows = self.examine(NCCL_NET_PLUGIN=LIBRARY, NCCL_PROFILER_PLUGIN="none")
+        found = {row["what"]: row["found"] for row in rows if row["backend"] == "versions"}
+        self.assertIn("known by what NCCL says of operations", found["NCCL 2.30"])
+        self.assertIn("known by pauses", found["NCCL 2.27"])
+
+
 class Configuration(Emulation):
     def test_disabled_leaves_nccl_to_its_own(self):
         self.assertIn("init returned 5", self.refused("--sizes=4", environment={"WEIR_DISABLE": "1"}))
