@@ -9,14 +9,16 @@ namespace weir::scheduler {
 /// The ports of a filling on which every flow crosses one uplink and one downlink: what each has left, how much weight
 /// grows there, and which have least for it. A *position* is a port's place among those in use.
 ///
-/// A plain helper of the fillings below; not thread safe. A flow that is taken costs one division. The least share is
-/// kept for blocks of ports, so a round costs a look at the blocks in which something changed and one word for each
-/// other.
+/// A plain helper of the fillings below; not thread safe. Divisions are what a filling spends most of its time with,
+/// and most are not needed: flows that stop have no more than the shares of the ports that they leave, so that a share
+/// only rises from round to round, and one that was found earlier is at most the true one. So only the blocks of ports
+/// are divided anew that could have the least. A flow that is taken costs no division; a round, a word for each block
+/// and a look at the few blocks that may have the least.
 class PortShares {
  public:
   /// Starts over with so many ports, without room or weight.
   void Open(std::size_t positions);
-  std::size_t positions() const { return room_.size(); }
+  std::size_t positions() const { return positions_; }
 
   double room(std::size_t position) const { return room_[position]; }
   double weight(std::size_t position) const { return weight_[position]; }
@@ -24,15 +26,21 @@ class PortShares {
   void Set(std::size_t position, double room, double weight) {
     room_[position] = room;
     weight_[position] = weight;
-    Divide(position);
+    stale_[position / kBlock] = 1;
+    least_[position / kBlock] = 0;
   }
+  /// Not more for its weight than the port's share.
   void Take(std::size_t position, double rate, double weight) {
     room_[position] -= rate;
     weight_[position] -= weight;
-    Divide(position);
+    stale_[position / kBlock] = 1;
   }
   /// Nothing grows at this port any more, and no room is left.
-  void Close(std::size_t position) { Set(position, 0, 0); }
+  void Close(std::size_t position) {
+    room_[position] = 0;
+    weight_[position] = 0;
+    stale_[position / kBlock] = 1;
+  }
 
   /// The least share of any port at which something grows, infinity without one; full() is who has that share.
   double FindFull();
@@ -45,16 +53,13 @@ class PortShares {
  private:
   static constexpr std::size_t kBlock = 16;
 
-  /// Without weight the share is infinite or not a number, and less than no other.
-  void Divide(std::size_t position) {
-    share_[position] = (room_[position] > 0 ? room_[position] : 0) / weight_[position];
-    stale_[position / kBlock] = 1;
-  }
+  void Divide(std::size_t block);
 
-  std::vector<double> room_, weight_;
-  std::vector<double> share_;         // by position, and infinities up to a whole block
-  std::vector<double> least_;         // share, by block
-  std::vector<unsigned char> stale_;  // the least of a block is not known
+  std::size_t positions_ = 0;
+  // By position, up to a whole block. Without weight the share is infinite or not a number, and less than no other.
+  std::vector<double> room_, weight_, share_;
+  std::vector<double> least_;         // share, by block: at most the true one
+  std::vector<std::uint32_t> stale_;  // by block: not 0 if it may be less than the true one
   std::vector<std::uint32_t> full_;
 };
 
