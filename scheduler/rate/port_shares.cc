@@ -22,8 +22,8 @@ void PortShares::Open(std::size_t positions) {
   stale_.assign(blocks, 1);
 }
 
-/// All shares of a block, several by one instruction: hence the plain loops over arrays that do not overlap. Whatever is
-/// not a number is passed over.
+/// All shares of a block, several by one instruction: hence the plain loops over arrays that do not overlap. Whatever
+/// is not a number is passed over.
 void PortShares::Divide(std::size_t block) {
   const double* __restrict room = &room_[block * kBlock];
   const double* __restrict weight = &weight_[block * kBlock];

@@ -1,48 +1,19 @@
 #include "scheduler/sim/coflowsim/fair_grid.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "scheduler/sim/coflowsim/options.h"
 
 namespace weir::scheduler::coflowsim {
-namespace {
-
-/// Two doubles, which every x86-64 and AArch64 subtracts and compares at once.
-using Pair = double __attribute__((vector_size(16)));
-constexpr std::size_t kPairs = 4;
-
-Pair Load(const double* from) {
-  Pair pair;
-  std::memcpy(&pair, from, sizeof(Pair));
-  return pair;
-}
-
-Pair Both(double value) {
-  return Pair{value, value};
-}
-
-/// `ending` grows above zero where a flow ends. What a flow that has ended moves is zero, because nothing is left of
-/// it.
-inline void MovePair(Pair of_sender, Pair of_receiver, double* at, Pair* left, Pair* ending) {
-  Pair remaining = Load(at);
-  Pair moved = of_sender < of_receiver ? of_sender : of_receiver;
-  moved = moved < remaining ? moved : remaining;
-  remaining -= moved;
-  *left -= moved;
-  const Pair last = remaining > Both(kZero) ? Pair{} : moved;
-  *ending = last > *ending ? last : *ending;
-  std::memcpy(at, &remaining, sizeof(Pair));
-}
-
-}  // namespace
-
 FairGrid::FairGrid(const Coflow& coflow, FlowCounts* counts)
     : coflow_(&coflow), counts_(counts), open_(coflow.receivers.size()) {
   const std::size_t senders = coflow.senders.size();
   const std::size_t receivers = coflow.receivers.size();
   const std::size_t blocks = (receivers + kLanes - 1) / kLanes;
-  remaining_.assign(blocks * senders * kLanes, 0.0);
+  remaining_.assign((blocks * senders + 1) * kLanes, 0.0);
+  while (reinterpret_cast<std::uintptr_t>(&remaining_[begin_]) % (kLanes * sizeof(double)) != 0) {
+    ++begin_;
+  }
   left_.assign(blocks * kLanes, 0.0);
   std::copy(coflow.bytes.begin(), coflow.bytes.end(), left_.begin());
   ended_.assign(receivers, 0);
@@ -71,29 +42,19 @@ bool FairGrid::Step(std::span<const double> up, std::span<const double> down) {
 }
 
 bool FairGrid::StepBlock(std::span<const double> up, std::span<const double> down, Block* block) {
-  Pair shares[kPairs] = {};
-  Pair left[kPairs];
-  Pair ending[kPairs] = {};
+  FairStep step;
+  step.rows = block->rows;
+  step.senders = coflow_->senders.data();
+  step.up = up.data();
+  step.remaining = RowOf(*block, 0);
   for (std::size_t lane = 0; lane < kLanes && block->first + lane < ended_.size(); ++lane) {
-    shares[lane / 2][lane % 2] = down[coflow_->receivers[block->first + lane]];
+    step.down[lane] = down[coflow_->receivers[block->first + lane]];
   }
-  for (std::size_t i = 0; i < kPairs; ++i) {
-    left[i] = Load(&left_[block->first + 2 * i]);
-  }
-  for (const Row& row : block->rows) {
-    double* at = RowOf(*block, row.sender);
-    const Pair of_sender = Both(up[coflow_->senders[row.sender]]);
-    // Written out, for then all of them stay in registers.
-    MovePair(of_sender, shares[0], at, &left[0], &ending[0]);
-    MovePair(of_sender, shares[1], at + 2, &left[1], &ending[1]);
-    MovePair(of_sender, shares[2], at + 4, &left[2], &ending[2]);
-    MovePair(of_sender, shares[3], at + 6, &left[3], &ending[3]);
-  }
-  std::memcpy(&left_[block->first], left, sizeof(left));
-  block->flows_end = false;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    block->flows_end |= ending[lane / 2][lane % 2] > 0;
-  }
+  double* left = &left_[block->first];
+  std::copy_n(left, kLanes, step.left);
+  kernel_(&step);
+  std::copy_n(step.left, kLanes, left);
+  block->flows_end = std::any_of(step.ending, step.ending + kLanes, [](double moved) { return moved > 0; });
   return CloseReceivers(*block) || block->flows_end;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "scheduler/sim/coflowsim/coflow.h"
+#include "scheduler/sim/coflowsim/fair_kernels.h"
 
 namespace weir::scheduler::coflowsim {
 
@@ -16,7 +17,7 @@ struct FlowCounts {
 
 /// The flows of one running coflow under FAIR, where some flow ends in nearly every step, so that there are no long
 /// runs of like steps. Eight receivers, which do not depend on each other, are worked on at once: within a receiver the
-/// order of subtractions is CoflowSim's. A step costs about a cycle a flow. Not thread safe; coflow and counts must
+/// order of subtractions is CoflowSim's. A step costs a cycle a flow at most. Not thread safe; coflow and counts must
 /// outlive it. No allocation after construction.
 class FairGrid {
  public:
@@ -36,11 +37,8 @@ class FairGrid {
   void TakeEnds();
 
  private:
-  static constexpr std::size_t kLanes = 8;
-  struct Row {
-    std::uint32_t sender = 0;  ///< Index of the coflow's senders.
-    std::uint32_t alive = 0;   ///< A bit for each lane.
-  };
+  static constexpr std::size_t kLanes = FairStep::kLanes;
+  using Row = FairStep::Row;
   struct Block {
     std::size_t first = 0;   ///< Receiver.
     std::vector<Row> rows;   ///< Those with a flow alive.
@@ -48,7 +46,7 @@ class FairGrid {
   };
 
   double* RowOf(const Block& block, std::uint32_t sender) {
-    return &remaining_[(block.first / kLanes * coflow_->senders.size() + sender) * kLanes];
+    return &remaining_[begin_ + (block.first / kLanes * coflow_->senders.size() + sender) * kLanes];
   }
   bool StepBlock(std::span<const double> up, std::span<const double> down, Block* block);
   bool CloseReceivers(const Block& block);
@@ -57,7 +55,9 @@ class FairGrid {
 
   const Coflow* coflow_;
   FlowCounts* counts_;
-  std::vector<double> remaining_;    ///< In blocks of receivers, in these by sender, kLanes each.
+  FairKernel kernel_ = FairKernels().front();
+  std::vector<double> remaining_;    ///< From begin_ on in blocks of receivers, in these by sender, kLanes each.
+  std::size_t begin_ = 0;            ///< Where a cache line begins, so that a row is in one.
   std::vector<double> left_;         ///< By receiver, and spare lanes.
   std::vector<std::uint8_t> ended_;  ///< By receiver.
   std::vector<Block> blocks_;
