@@ -11,6 +11,7 @@ std::uint32_t ActiveTable::AddSlot() {
   if (spare_.empty()) {
     const std::size_t slots = id.size() + 1;
     id.resize(slots);
+    kin.resize(slots);
     weight.resize(slots);
     isolation.resize(slots);
     ended_squares.resize(slots);
@@ -35,6 +36,7 @@ std::uint32_t ActiveTable::AddSlot() {
        {&load, &flows_left, &attained, &ended_bytes, &ended_flows, &flows_at_arrival, &pilot_bytes, &pilot_flows}) {
     std::ranges::fill(Row(rows, slot), 0);
   }
+  kin[slot] = 0;
   weight[slot] = 1.0;
   ended_squares[slot] = 0;
   pilot_squares[slot] = 0;

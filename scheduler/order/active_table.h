@@ -48,6 +48,7 @@ class ActiveTable {
 
   // By slot: identity and what is known at arrival.
   std::vector<std::uint64_t> id;
+  std::vector<std::uint64_t> kin;  ///< The same for coflows of one job with flows between the same ports; 0: of no job.
   std::vector<std::int64_t> arrival;
   std::vector<std::int64_t> deadline;  ///< Absolute; INT64_MAX: none.
   std::vector<double> weight;

@@ -36,6 +36,7 @@ class AgeBound final : public Order {
     order->swap(due_);
   }
 
+  void Ended(const ActiveTable& table, std::uint32_t slot) override { order_->Ended(table, slot); }
   Refresh refresh() const override { return order_->refresh(); }
   bool changes_by_progress() const override { return order_->changes_by_progress(); }
   bool reads_links() const override { return order_->reads_links(); }

@@ -21,7 +21,7 @@ constexpr std::array kOrders = {
     OrderInfo{"dclas", "queues by bytes sent, first come inside", "Aalo, SIGCOMM 2015"},
     OrderInfo{"saath", "queues by largest flow sent x flows, least contention inside", "Saath, CoNEXT 2017"},
     OrderInfo{"philae", "pilot flows once, then smallest estimated size", "Philae, arXiv 1906.02282"},
-    OrderInfo{"pilots", "pilot flows, then smallest estimated bottleneck, estimated anew as flows end", "Weir"},
+    OrderInfo{"pilots", "pilot flows; local search on estimated sizes, estimated anew as flows end", "Weir"},
 };
 
 }  // namespace

@@ -31,6 +31,9 @@ class Order {
   /// Fills `order` with the live slots, most urgent first. Ties: earlier arrival, then lower id.
   virtual void Sort(const ActiveTable& table, std::int64_t now, std::vector<std::uint32_t>* order) = 0;
 
+  /// The coflow in `slot` has ended: its row is read for the last time. All its flows are in the ended columns.
+  virtual void Ended(const ActiveTable& /*table*/, std::uint32_t /*slot*/) {}
+
   virtual Refresh refresh() const { return Refresh::kCoflows; }
   /// True if the order never reads the columns that need known sizes.
   virtual bool needs_sizes() const { return true; }
@@ -75,6 +78,7 @@ struct OrderOptions {
   std::int64_t first_limit = 10'485'760;  ///< Bytes; the first queue's limit, and of pilots that go before all.
   std::int64_t queues = 10;               ///< Number of queues (K).
   std::int64_t pilots_min = 20;           ///< At least so many pilot flows.
+  bool history = true;                    ///< Of `pilots`: learn from earlier coflows of a job.
   double pilot_share = -1;                ///< And this share of a coflow's flows; < 0: as `sample` needs.
   SampledFlows sample = SampledFlows::kByRate;
   double shrink = -1;      ///< How many flows' worth the coflow's mean weighs against a receiver's own; < 0: measured.

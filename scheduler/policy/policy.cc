@@ -10,7 +10,7 @@ namespace weir::scheduler {
 namespace {
 
 constexpr std::string_view kKeys =
-    "order, factor, first_limit, queues, pilots_min, pilot_share, sample, shrink, age_bound, admission, "
+    "order, factor, first_limit, queues, pilots_min, pilot_share, sample, history, shrink, age_bound, admission, "
     "rate, backfill";
 
 /// A number in [low, high] given for `key`.
@@ -67,12 +67,12 @@ Status SetOrderKey(std::string_view key, std::string_view text, OrderOptions* op
                : Status(StatusCode::kInvalidArgument,
                         fmt::format("policy key sample: found \"{}\", allowed: pilots, ended", text));
   }
-  if (key == "admission") {
-    options->admission = text == "on";
+  if (key == "admission" || key == "history") {
+    (key == "admission" ? options->admission : options->history) = text == "on";
     return text == "on" || text == "off"
                ? Status::Ok()
                : Status(StatusCode::kInvalidArgument,
-                        fmt::format("policy key admission: found \"{}\", allowed: on, off", text));
+                        fmt::format("policy key {}: found \"{}\", allowed: on, off", key, text));
   }
   for (const Whole& whole : wholes) {
     if (whole.key == key) {

@@ -3,6 +3,21 @@
 #include <algorithm>
 
 namespace weir::scheduler {
+namespace {
+
+/// A number of the job and the ports between which it sends (FNV-1a, 64 bits); never 0.
+std::uint64_t Kin(std::uint64_t job, std::span<const MatchFlow> flows) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  const auto add = [&hash](std::uint64_t value) { hash = (hash ^ value) * 1099511628211ULL; };
+  add(job);
+  for (const MatchFlow& flow : flows) {
+    add(flow.source);
+    add(flow.destination);
+  }
+  return hash == 0 ? 1 : hash;
+}
+
+}  // namespace
 
 Admission::Admission(const traces::Trace& trace, const Order& order, const Fabric& fabric, const SimOptions& options)
     : order_(order), fabric_(fabric), scale_(options.scale), merger_(trace.ports), random_(options.seed) {}
@@ -19,6 +34,7 @@ std::uint32_t Admission::Admit(const traces::TraceCoflow& coflow, std::int64_t n
 void Admission::FillRow(const traces::TraceCoflow& coflow, std::int64_t now, std::uint32_t slot,
                         ActiveTable* table) const {
   table->id[slot] = coflow.id;
+  table->kin[slot] = coflow.job == 0 ? 0 : Kin(coflow.job, flows_);
   table->arrival[slot] = now;
   table->deadline[slot] = coflow.deadline == 0 ? kNever : now + TicksOf(coflow.deadline, scale_);
   table->weight[slot] = coflow.weight;

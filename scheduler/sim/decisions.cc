@@ -16,7 +16,8 @@ std::int64_t Decisions::NextChange(const ActiveTable& table, std::int64_t now, s
   return change_due_;
 }
 
-void Decisions::Ended(std::uint32_t slot) {
+void Decisions::Ended(const ActiveTable& table, std::uint32_t slot) {
+  order_.Ended(table, slot);
   std::erase(placed_, slot);
   std::erase(pending_, slot);
 }

@@ -21,7 +21,8 @@ class Decisions {
   /// not before the next event. Only to be asked while a coflow is live.
   std::int64_t NextChange(const ActiveTable& table, std::int64_t now, std::span<const double> rate);
   void Started() { newcomers_ = true; }
-  void Ended(std::uint32_t slot);
+  /// To be called while the row of the coflow still stands.
+  void Ended(const ActiveTable& table, std::uint32_t slot);
   /// True if Decide() would compute an order, for which the table must be up to date.
   bool Due(std::int64_t now, bool coflows_changed, bool flow_ended) const;
   /// Brings placed() up to date. Returns true if the order was computed anew or a tick came into force.

@@ -136,7 +136,7 @@ class FluidSim {
     for (const std::uint32_t slot : finished_) {
       outcome_.coflows[rows_[slot].coflow].end = now_;
       last_end_ = now_;
-      decisions_.Ended(slot);
+      decisions_.Ended(table_, slot);
       table_.FreeSlot(slot);
       arrivals_.OnEnd(rows_[slot].coflow, now_);
       if (options_.observer != nullptr) {

@@ -160,7 +160,7 @@ class MatchingSim {
     if (pilot_group_[slot] != kNoGroup) {
       matcher_.RemoveGroup(pilot_group_[slot]);
     }
-    decisions_.Ended(slot);
+    decisions_.Ended(table_, slot);
     table_.FreeSlot(slot);
     arrivals_.OnEnd(coflow, now_);
     if (options_.observer != nullptr) {

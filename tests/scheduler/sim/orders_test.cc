@@ -314,6 +314,79 @@ TEST(Pilots, GoBeforeAllOnlyUntilOneIsKnownToBeLong) {
   EXPECT_TRUE((*MakeOrder(ParsePolicy("philae first_limit=1000")->order))->PilotsFirst(table, slot));
 }
 
+/// A coflow of job `kin` from port 0 to port 1 of two, of one flow that has sent `sent`.
+std::uint32_t AddOfJob(std::uint64_t id, std::uint64_t kin, std::int64_t sent, ActiveTable* table) {
+  const std::uint32_t slot = table->AddSlot();
+  table->id[slot] = id;
+  table->kin[slot] = kin;
+  table->width[slot] = 1;
+  table->arrival[slot] = static_cast<std::int64_t>(id);
+  for (const std::size_t link : {0UL, 3UL}) {
+    table->FlowsLeft(slot)[link] = 1;
+    table->FlowsAtArrival(slot)[link] = 1;
+    table->Attained(slot)[link] = sent;
+  }
+  table->bytes_sent[slot] = sent;
+  table->largest_seen[slot] = sent;
+  return slot;
+}
+
+/// It ends with `bytes`.
+void EndOfJob(std::uint32_t slot, std::int64_t bytes, Order* order, ActiveTable* table) {
+  for (const std::size_t link : {0UL, 3UL}) {
+    table->FlowsLeft(slot)[link] = 0;
+    table->Attained(slot)[link] = bytes;
+    table->EndedBytes(slot)[link] = bytes;
+    table->EndedFlows(slot)[link] = 1;
+  }
+  table->bytes_sent[slot] = bytes;
+  order->Ended(*table, slot);
+  table->FreeSlot(slot);
+}
+
+TEST(Pilots, WhatAJobSentBeforeForeseesItsNextCoflow) {
+  ActiveTable table(4);
+  const auto order = MakeOrder(ParsePolicy("pilots")->order);
+  const auto plain = MakeOrder(ParsePolicy("pilots history=off")->order);
+  EndOfJob(AddOfJob(1, 7, 0, &table), 50'000'000, order->get(), &table);
+  EndOfJob(AddOfJob(2, 8, 0, &table), 20'000'000, order->get(), &table);
+  const std::uint32_t large = AddOfJob(3, 7, 0, &table);
+  const std::uint32_t small = AddOfJob(4, 8, 0, &table);
+  EXPECT_FALSE((*order)->PilotsFirst(table, large));
+  EXPECT_TRUE((*plain)->PilotsFirst(table, large));
+  std::vector<std::uint32_t> sorted;
+  (*order)->Sort(table, 4, &sorted);
+  EXPECT_EQ(sorted, (std::vector<std::uint32_t>{small, large}));
+  (*plain)->Sort(table, 4, &sorted);
+  EXPECT_EQ(sorted, (std::vector<std::uint32_t>{large, small}));  // by arrival: nothing is known
+  // One that has sent a tenth more than it was to send is not foreseen any more.
+  table.bytes_sent[large] = 55'000'001;
+  EXPECT_TRUE((*order)->PilotsFirst(table, AddOfJob(5, 9, 0, &table)));
+  table.largest_seen[large] = 0;
+  EXPECT_TRUE((*order)->PilotsFirst(table, large));
+}
+
+TEST(Pilots, AJobThatChangesItsMindIsNotForeseen) {
+  ActiveTable table(4);
+  const auto order = MakeOrder(ParsePolicy("pilots")->order);
+  EndOfJob(AddOfJob(1, 7, 0, &table), 50'000'000, order->get(), &table);
+  EndOfJob(AddOfJob(2, 7, 0, &table), 30'000'000, order->get(), &table);
+  const std::uint32_t slot = AddOfJob(3, 7, 0, &table);
+  EXPECT_TRUE((*order)->PilotsFirst(table, slot));
+  EndOfJob(slot, 31'000'000, order->get(), &table);
+  EXPECT_FALSE((*order)->PilotsFirst(table, AddOfJob(4, 7, 0, &table)));  // twice alike: it is steady again
+}
+
+TEST(Pilots, BeforeAnyFlowEndsWhoHasSentMuchStepsBack) {
+  ActiveTable table(4);
+  const auto order = MakeOrder(ParsePolicy("pilots")->order);
+  const std::uint32_t far = AddOfJob(1, 0, 10'485'760, &table);  // thought to be four times as long
+  const std::uint32_t fresh = AddOfJob(2, 0, 0, &table);
+  std::vector<std::uint32_t> sorted;
+  (*order)->Sort(table, 2, &sorted);
+  EXPECT_EQ(sorted, (std::vector<std::uint32_t>{fresh, far}));
+}
+
 TEST(Policy, KeysAreReadAndWrongOnesAreNamed) {
   const auto policy = ParsePolicy("order=dclas factor=2 queues=20");
   ASSERT_TRUE(policy) << policy.error().message();
