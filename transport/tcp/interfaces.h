@@ -16,7 +16,7 @@ struct Interface {
   IpAddress address;
 };
 
-inline constexpr std::size_t kMaxInterfaces = 16;
+inline constexpr std::size_t kMaxInterfaces = 64;
 
 /// All addresses of all interfaces that are up. Error kUnsupported when the system does not say.
 Result<std::vector<Interface>> ListInterfaces();

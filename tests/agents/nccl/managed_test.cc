@@ -33,6 +33,7 @@ class NcclManaged : public ::testing::Test {
                                         "--collectives=all-reduce",
                                         "--output=json",
                                         "--compute_ms=1",
+                                        "--idle_us=50",
                                         "--rounds=" + std::to_string(rounds)};
     command.insert(command.end(), flags.begin(), flags.end());
     std::vector<std::string> all = {"NCCL_SOCKET_IFNAME=lo",  "WEIR_JOB=test",
