@@ -1,4 +1,4 @@
-// What runs for each transfer: no allocation, no log until the connection has failed.
+// What runs for each transfer: no allocation, and no log but for the first of a kind, until the connection has failed.
 #include <fmt/format.h>
 
 #include "agents/nccl/comm.h"
@@ -56,6 +56,11 @@ void SendComm::Identify(void* phandle, Nanoseconds now) {
   TransferIdentity found = Ask(phandle);
   if (!found.known) found.key = context_->ladder.OnSend(context_->comm_id, now);
   identity_ = found;
+  const auto bit = static_cast<std::uint8_t>(1u << static_cast<unsigned>(found.key.attribution));
+  if ((context_->attributions_said.load(std::memory_order_relaxed) & bit) != 0) return;
+  if ((context_->attributions_said.fetch_or(bit) & bit) != 0) return;
+  Inform(fmt::format("communicator {:#x}: coflows are known by {}", context_->comm_id,
+                     AttributionName(found.key.attribution)));
 }
 
 abi::Result SendComm::Isend(const void* data, std::size_t size, int tag, transport::MemoryId memory, void* phandle,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -21,8 +22,9 @@ namespace weir::nccl {
 struct Context {
   abi::ProfilerCallback callback = nullptr;  ///< Null before v10.
   Ladder ladder;
-  std::uint64_t comm_id = 0;                    ///< 0: not known.
-  int traffic_class = abi::kTrafficClassUnset;  ///< The application's.
+  std::atomic<std::uint8_t> attributions_said{0};  ///< A bit for each Attribution that the log has.
+  std::uint64_t comm_id = 0;                       ///< 0: not known.
+  int traffic_class = abi::kTrafficClassUnset;     ///< The application's.
 };
 
 /// What the table of properties of any version says of a device. Texts live as long as the process.

@@ -178,6 +178,11 @@ class Identity(Emulation):
     def test_before_v10_it_is_by_pauses(self):
         self.assertEqual({line["by"] for line in self.shares("--abi=v9")[1]}, {"idle-gap"})
 
+    def test_the_log_says_once_how_coflows_are_known(self):
+        for flags, by in (([], "profiler"), (["--profiler=none"], "attributes"), (["--abi=v9"], "idle-gap")):
+            said = emulate("--ranks=2", "--sizes=4K", "--plugin_log", *flags).stderr
+            self.assertEqual(said.count(f"coflows are known by {by}"), 2, said)
+
     def test_no_byte_is_left_out(self):
         for flags in ([], ["--profiler=none"]):
             _, lines = self.shares("--collectives=all-gather", *flags)
