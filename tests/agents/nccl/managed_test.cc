@@ -130,8 +130,12 @@ TEST_F(NcclManaged, NothingLeavesWhileHeldAndEverythingArrivesAfterwards) {
   Child child = Start(300, {"--sizes=1M"}, {"WEIR_NCCL_HOLD_MAX_MS=60000"});
   WaitForTraffic(&child);
   SetGates(GateState::kHold);
-  Pause(50'000'000);  // What looked before the hold was there is through.
-  const std::uint64_t before = Sent();
+  std::uint64_t before = 0;
+  EXPECT_TRUE(WaitFor([&] {  // What looked before the hold was there is through.
+    before = Sent();
+    Pause(100'000'000);
+    return Sent() == before;
+  }));
   Pause(300'000'000);
   EXPECT_EQ(Sent(), before);
   EXPECT_TRUE(child.Running());
@@ -214,7 +218,7 @@ TEST_F(NcclManaged, NoCapIsBelowTheFloor) {
 }
 
 TEST_F(NcclManaged, ADirectivesMarksAreOnThePackets) {
-  Child child = Start(300, {"--sizes=64K"}, {"WEIR_NCCL_TRAFFIC_CLASS=32"});
+  Child child = Start(1500, {"--sizes=64K"}, {"WEIR_NCCL_TRAFFIC_CLASS=32"});
   WaitForTraffic(&child);
   EXPECT_TRUE(AnyIs(32, child.pid()));
   for (const std::size_t process : {0u, 1u}) agent_.SetMarks(process, 0, 1u << 31 | 5u << 8 | 0x88u);
@@ -223,7 +227,7 @@ TEST_F(NcclManaged, ADirectivesMarksAreOnThePackets) {
 }
 
 TEST_F(NcclManaged, TheEnvironmentGoesFirstIfItIsToldSo) {
-  Child child = Start(300, {"--sizes=64K"}, {"WEIR_NCCL_TRAFFIC_CLASS=32", "WEIR_NCCL_CLASS_FROM=environment"});
+  Child child = Start(1500, {"--sizes=64K"}, {"WEIR_NCCL_TRAFFIC_CLASS=32", "WEIR_NCCL_CLASS_FROM=environment"});
   WaitForTraffic(&child);
   for (const std::size_t process : {0u, 1u}) agent_.SetMarks(process, 0, 1u << 31 | 5u << 8 | 0x88u);
   Pause(200'000'000);
