@@ -14,8 +14,10 @@ void PortFilling::Fill(FlowGroup* group, std::span<double> room, std::span<const
     begin_[local] = group->Count(local) > 0 && room[link] < full_below[link] ? 0 : room[link];
     shares_.Set(local, begin_[local], group->Count(local));
   }
-  for (double share = shares_.FindFull(); share < std::numeric_limits<double>::infinity(); share = shares_.FindFull()) {
+  double share = shares_.FindFull();
+  while (share < std::numeric_limits<double>::infinity()) {
     Close(group, share);
+    share = shares_.FindFull();
   }
   for (std::size_t local = 0; local < links.size(); ++local) {
     room[links[local]] = shares_.room(local);

@@ -163,12 +163,14 @@ void SharedFilling::GoBackTo(std::size_t round) {
 }
 
 void SharedFilling::RunRounds() {
-  for (double share = shares_.FindFull(); share < std::numeric_limits<double>::infinity(); share = shares_.FindFull()) {
+  double share = shares_.FindFull();
+  while (share < std::numeric_limits<double>::infinity()) {
     shares_.Save(&rooms_, &weights_);
     rounds_.push_back(closings_.size());
     for (const std::uint32_t position : shares_.full()) {
       Close(position, share);
     }
+    share = shares_.FindFull();
   }
 }
 

@@ -83,6 +83,23 @@ TEST(FluidSim, FairSharesAmongFlowsOfAllCoflows) {
   EXPECT_EQ(outcome.coflows[1].cct(), 4000);
 }
 
+TEST(FluidSim, WhereAllShareTheOrderHasNoSayAndIsNotAsked) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const traces::Trace trace = RandomTrace(seed);
+    for (const std::string rate : {" rate=fair", " rate=drf", " rate=hug"}) {
+      const SimOutcome sebf = Simulate(trace, "sebf" + rate);
+      const SimOutcome dclas = Simulate(trace, "dclas" + rate);
+      EXPECT_EQ(sebf.decisions, 0U) << rate;
+      EXPECT_EQ(dclas.decisions, 0U) << rate;
+      ASSERT_EQ(sebf.coflows.size(), dclas.coflows.size());
+      for (std::size_t i = 0; i < sebf.coflows.size(); ++i) {
+        ASSERT_EQ(sebf.coflows[i].cct(), dclas.coflows[i].cct()) << rate << " seed " << seed;
+      }
+    }
+  }
+  EXPECT_GT(Simulate(Contended(), "pilots rate=fair").decisions, 0U);  // it says which flows are pilots
+}
+
 TEST(FluidSim, WeightedQueuesShareByQueueAndStrictOnesDoNot) {
   // The first coflow has left the first of two queues when the second one comes: 2 to 1 against it, or nothing at all.
   traces::Trace trace{.name = "",

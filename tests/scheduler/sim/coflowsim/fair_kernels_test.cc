@@ -43,6 +43,7 @@ struct RandomStep {
     step.remaining = remaining.data();
     kernel(&step);
     std::vector<std::uint64_t> bits;
+    bits.reserve(remaining.size() + 2 * FairStep::kLanes);
     for (const double value : remaining) {
       bits.push_back(std::bit_cast<std::uint64_t>(value));
     }
