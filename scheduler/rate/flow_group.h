@@ -129,7 +129,8 @@ class FlowGroup {
   /// The live flows of a link; drops ended ones from the list as it goes.
   std::span<const std::uint32_t> FlowsOf(std::size_t local);
   std::span<const std::uint32_t> PathOf(std::size_t f) const {
-    return {path_.data() + path_begin_[f], path_begin_[f + 1] - path_begin_[f]};
+    return has_inner_links() ? std::span(path_.data() + path_begin_[f], path_begin_[f + 1] - path_begin_[f])
+                             : std::span(path_.data() + 2 * f, 2);
   }
   /// Puts every flow back to no owner but those that `keeps` has at their owner's local link. O(flows with an owner).
   void DisownBut(std::span<const std::uint32_t> keeps);

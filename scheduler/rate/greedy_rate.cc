@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <vector>
 
 #include "scheduler/rate/allocator.h"
@@ -61,6 +62,11 @@ class GreedyRate final : public RateAllocator {
   }
 
  private:
+  struct Keyed {
+    double key;
+    std::uint32_t local;
+  };
+
   bool Free(std::uint32_t link) const { return room_[link] > capacity_[link] * kRoomSlack; }
 
   /// Local links of ports with room by what they have left: bytes, or flows when bytes are not to be known.
@@ -69,22 +75,29 @@ class GreedyRate final : public RateAllocator {
     const std::size_t uplinks = group->uplinks();
     uplinks_.Open(uplinks);
     downlinks_.Open(group->port_links() - uplinks);
-    ports_.clear();
+    served_before_.clear();
+    waited_.clear();
     others_.clear();
     bool both_sides[2] = {false, false};
     for (const std::uint32_t local : group->port_order()) {
       if (group->Count(local) > 0 && Free(links[local])) {
-        ports_.push_back({by_bytes ? group->Load(local) : group->Count(local), local});
+        (group->Use(local) > 0 ? served_before_ : waited_)
+            .push_back({by_bytes ? group->Load(local) : group->Count(local), local});
         both_sides[local < uplinks ? 0 : 1] = true;
       } else {
         others_.push_back(local);
       }
     }
+    ports_.clear();
     if (!both_sides[0] || !both_sides[1]) {
-      ports_.clear();  // no flow has room at both ends
-      return;
+      return;  // no flow has room at both ends
     }
-    SortPorts();
+    // Ports that were served have become less by the same, mostly, and the others are what they were: so either kind is
+    // in order still, or nearly.
+    SortNearlySorted(&served_before_);
+    SortNearlySorted(&waited_);
+    std::merge(served_before_.begin(), served_before_.end(), waited_.begin(), waited_.end(), std::back_inserter(ports_),
+               Before);
     const auto order = group->port_order();
     const auto rest =
         std::transform(ports_.begin(), ports_.end(), order.begin(), [](const Keyed& k) { return k.local; });
@@ -94,24 +107,23 @@ class GreedyRate final : public RateAllocator {
     }
   }
 
-  /// By insertion, since they are nearly in order from the last time; if they are not, from the start.
-  void SortPorts() {
-    constexpr std::size_t kMovesMax = 8;  // for each port
-    const auto before = [](const Keyed& a, const Keyed& b) {
-      return a.key != b.key ? a.key > b.key : a.local < b.local;
-    };
-    std::size_t moves = 0;
-    for (std::size_t i = 1; i < ports_.size() && moves < kMovesMax * ports_.size(); ++i) {
-      const Keyed port = ports_[i];
+  static bool Before(const Keyed& a, const Keyed& b) { return a.key != b.key ? a.key > b.key : a.local < b.local; }
+
+  /// By insertion; from the start if that moves too many.
+  static void SortNearlySorted(std::vector<Keyed>* ports) {
+    std::size_t moves_left = 8 * ports->size();
+    for (std::size_t i = 1; i < ports->size(); ++i) {
+      const Keyed port = (*ports)[i];
       std::size_t at = i;
-      for (; at > 0 && before(port, ports_[at - 1]); --at) {
-        ports_[at] = ports_[at - 1];
+      for (; at > 0 && Before(port, (*ports)[at - 1]); --at) {
+        (*ports)[at] = (*ports)[at - 1];
       }
-      ports_[at] = port;
-      moves += i - at;
-    }
-    if (moves >= kMovesMax * ports_.size()) {
-      std::sort(ports_.begin(), ports_.end(), before);
+      (*ports)[at] = port;
+      if (i - at > moves_left) {
+        std::sort(ports->begin(), ports->end(), Before);
+        return;
+      }
+      moves_left -= i - at;
     }
   }
 
@@ -194,14 +206,11 @@ class GreedyRate final : public RateAllocator {
     }
   }
 
-  struct Keyed {
-    double key;
-    std::uint32_t local;
-  };
   std::vector<double> room_, before_;
   std::span<const double> capacity_;
-  std::vector<Keyed> ports_;           // local links of ports with room and flows, in order
-  std::vector<std::uint32_t> others_;  // its other ports
+  std::vector<Keyed> ports_;                   // local links of ports with room and flows, in order
+  std::vector<Keyed> served_before_, waited_;  // those of them that had a rate until now, and the others
+  std::vector<std::uint32_t> others_;          // its other ports
   FreePorts uplinks_, downlinks_;
   std::vector<Served> served_;
   std::vector<std::uint32_t> flow_of_link_;  // by local link: whom it is filled by
