@@ -11,7 +11,7 @@ PacketListener::PacketListener(Endpoint* endpoint, std::uint32_t slots) : endpoi
   const Endpoint::Guard guard(endpoint);
   nonce_ = endpoint_.NewNonce();
   const EndpointOptions& options = endpoint_.options();
-  handle_ = EncodeHandle({endpoint_.mac(), options.address, options.port, nonce_, options.identity});
+  handle_ = EncodeHandle({{options.address, options.port, nonce_, options.identity}, endpoint_.mac()});
   endpoint_.AddListener(nonce_, this);
 }
 

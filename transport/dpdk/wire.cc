@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace weir::transport::dpdk {
 namespace {
 
@@ -9,6 +11,7 @@ namespace {
 constexpr std::size_t kGreetingUsed = kHeaderBytes + 16 + 16 + 8 + 2 + 1 + 1 + kIdentityBytes;
 static_assert(kGreetingUsed <= kGreetingBytes);
 constexpr std::size_t kRoomBytes = 12;
+constexpr HandleKind kHandleKind{kHandleMagic, kHandleVersion, "a DPDK listener"};
 
 void PutHeader(Writer* out, Kind kind, std::uint8_t flags, std::size_t length, std::uint64_t to) noexcept {
   out->Put(kMagic);
@@ -45,46 +48,15 @@ bool GetGrant(std::span<const std::byte>* rest, Grant* grant) noexcept {
 }  // namespace
 
 Handle EncodeHandle(const Place& place) {
-  Handle handle;
-  Writer out(handle.bytes.data());
-  out.Put(kHandleMagic);
-  out.Put(kHandleVersion);
-  out.Put(static_cast<std::uint16_t>(place.address.is_v4() ? 4 : 6));
-  out.Put(place.port);
-  for (const std::uint8_t byte : place.address.bytes()) out.Put(byte);
-  out.Put(place.nonce);
-  out.PutIdentity(place.identity);
-  out.Put(place.mac);
+  Handle handle = EncodePlace(kHandleKind, place);
+  Writer(handle.bytes.data() + kPlaceBytes).Put(place.mac);
   return handle;
 }
 
 Result<Place> DecodeHandle(const Handle& handle) {
-  Reader in(handle.bytes.data());
-  const auto magic = in.Get<std::uint32_t>();
-  const auto version = in.Get<std::uint16_t>();
-  if (magic != kHandleMagic || version >> 8 != kHandleVersion >> 8) {
-    return Error(StatusCode::kInvalidArgument, "this is no handle of a DPDK listener; give the one that Listen made");
-  }
-  if (version != kHandleVersion) {
-    return Error(StatusCode::kProtocol, fmt::format("the listener speaks version {}, we speak {}; run the same Weir on "
-                                                    "both hosts",
-                                                    version & 0xff, kHandleVersion & 0xff));
-  }
-  const auto family = in.Get<std::uint16_t>();
-  if (family != 4 && family != 6) {
-    return Error(StatusCode::kInvalidArgument,
-                 fmt::format("address family in the listener's handle: found {}, allowed: 4, 6", family));
-  }
-  Place place;
-  place.port = in.Get<std::uint16_t>();
-  std::array<std::uint8_t, 16> address{};
-  for (std::uint8_t& byte : address) byte = in.Get<std::uint8_t>();
-  place.address = family == 4 ? IpAddress::V4(std::span(address).first<4>()) : IpAddress::V6(address);
-  place.nonce = in.GetNonce();
-  place.identity = in.GetIdentity();
-  place.mac = in.GetBytes<6>();
-  if (place.port == 0) return Error(StatusCode::kInvalidArgument, "port in the listener's handle: found 0");
-  return place;
+  auto found = DecodePlace(kHandleKind, handle);
+  if (!found) return tl::unexpected(found.error());
+  return Place{std::move(*found), Reader(handle.bytes.data() + kPlaceBytes).GetBytes<6>()};
 }
 
 std::size_t EncodeGreeting(Kind kind, std::uint64_t to, const Greeting& greeting, std::byte* bytes) noexcept {

@@ -10,6 +10,7 @@
 #include "coflow/units.h"
 #include "transport/codec.h"
 #include "transport/dpdk/options.h"
+#include "transport/handshake.h"
 #include "transport/transport.h"
 
 /// What endpoints say to each other inside of UDP: docs/dpdk-wire.md has the layouts. Integers little-endian; every
@@ -47,13 +48,9 @@ struct Header {
   std::uint64_t to = 0;
 };
 
-/// Where a listener is and what proves that it is the one.
-struct Place {
+/// With the address of its port.
+struct Place : transport::Place {
   MacAddress mac{};
-  IpAddress address;
-  std::uint16_t port = 0;
-  Nonce nonce{};
-  std::string identity;
 };
 
 Handle EncodeHandle(const Place& place);

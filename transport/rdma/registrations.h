@@ -1,9 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "coflow/status.h"
@@ -16,7 +19,7 @@ namespace weir::transport::rdma {
 /// holds it: nothing is kept beyond that, since memory that was given back to the system must not stay with the device.
 /// A range that lies within one that is held is not registered again.
 ///
-/// Owned by a port. Any thread; takes a lock. At most kMax ranges.
+/// Owned by a port. Any thread; takes a lock. At most kMax ranges, found and given back in logarithmic time.
 class Registrations {
  public:
   static constexpr std::size_t kMax = 65'536;
@@ -33,6 +36,8 @@ class Registrations {
     bool dma_buf = false;
     std::uint32_t holders = 0;
     std::list<Entry>::iterator self;
+    Entry* outer = nullptr;  ///< A range of the same use that this one lies within,
+    std::set<Entry*> inner;  ///< and those that lie within this one and have it as their outer.
   };
 
   Registrations(const Verbs* verbs, ibv_pd* domain, std::string port);
@@ -53,7 +58,13 @@ class Registrations {
   Bytes bytes() const;
 
  private:
+  using Outermost = std::map<std::uint64_t, Entry*>;
+
   Entry* Add(const Entry& entry);
+  Outermost& OutermostOf(Use use) { return outermost_[static_cast<std::size_t>(use)]; }
+  Entry* Covering(Use use, std::uint64_t begin, std::uint64_t end);
+  void Index(Entry* entry);
+  void Unindex(Entry* entry);
   Status Refused(Bytes size, int error) const;
 
   const Verbs* verbs_;
@@ -63,6 +74,9 @@ class Registrations {
 
   mutable std::mutex mutex_;  ///< Guards what follows.
   std::list<Entry> entries_;
+  /// Of each use, by where they begin: memory of the host that lies within no other range. So whoever begins later ends
+  /// later as well, and what covers an address is the last that begins before it.
+  std::array<Outermost, 2> outermost_;
   Bytes bytes_ = 0;
 };
 

@@ -5,20 +5,7 @@
 namespace weir::transport::rdma {
 namespace {
 
-void Prefix(Writer* out, std::size_t length) {
-  out->Put(kGreetMagic);
-  out->Put(kVersion);
-  out->Put(static_cast<std::uint16_t>(length));
-}
-
-/// Reads over the prefix. Error kProtocol for another length than is expected.
-Status CheckLength(Reader* in, std::size_t expected) {
-  in->Get<std::uint32_t>();
-  in->Get<std::uint16_t>();
-  const auto length = in->Get<std::uint16_t>();
-  if (length == expected) return Status::Ok();
-  return Status(StatusCode::kProtocol, fmt::format("length of a greeting: found {}, allowed: {}", length, expected));
-}
+constexpr HandleKind kHandleKind{kHandleMagic, kVersion, "an RDMA listener"};
 
 Status Wrong(const char* what, unsigned found, const char* allowed) {
   return Status(StatusCode::kProtocol, fmt::format("{} in a greeting: found {}, allowed: {}", what, found, allowed));
@@ -65,49 +52,17 @@ bool IsMtu(std::uint8_t value) {
 }  // namespace
 
 Handle EncodeHandle(const Place& place) {
-  Handle handle;
-  Writer out(handle.bytes.data());
-  out.Put(kHandleMagic);
-  out.Put(kVersion);
-  out.Put(static_cast<std::uint16_t>(place.address.is_v4() ? 4 : 6));
-  out.Put(place.port);
-  for (const std::uint8_t byte : place.address.bytes()) out.Put(byte);
-  out.Put(place.nonce);
-  out.PutIdentity(place.identity);
-  return handle;
+  return EncodePlace(kHandleKind, place);
 }
 
 Result<Place> DecodeHandle(const Handle& handle) {
-  Reader in(handle.bytes.data());
-  if (in.Get<std::uint32_t>() != kHandleMagic) {
-    return Error(StatusCode::kInvalidArgument, "this is no handle of an RDMA listener; give the one that Listen made");
-  }
-  const auto version = in.Get<std::uint16_t>();
-  if (version != kVersion) {
-    return Error(
-        StatusCode::kProtocol,
-        fmt::format("the listener speaks version {}, we speak {}; run the same Weir on both hosts", version, kVersion));
-  }
-  const auto family = in.Get<std::uint16_t>();
-  if (family != 4 && family != 6) {
-    return Error(StatusCode::kInvalidArgument,
-                 fmt::format("address family in the listener's handle: found {}, allowed: 4, 6", family));
-  }
-  Place place;
-  place.port = in.Get<std::uint16_t>();
-  std::array<std::uint8_t, 16> address{};
-  for (std::uint8_t& byte : address) byte = in.Get<std::uint8_t>();
-  place.address = family == 4 ? IpAddress::V4(std::span(address).first<4>()) : IpAddress::V6(address);
-  place.nonce = in.GetNonce();
-  place.identity = in.GetIdentity();
-  if (place.port == 0) return Error(StatusCode::kInvalidArgument, "port in the listener's handle: found 0");
-  return place;
+  return DecodePlace(kHandleKind, handle);
 }
 
 std::array<std::byte, kHelloBytes> EncodeHello(const Hello& hello) {
   std::array<std::byte, kHelloBytes> bytes{};
   Writer out(bytes.data());
-  Prefix(&out, kHelloBytes);
+  PutPrefix(kGreetMagic, kVersion, kHelloBytes, &out);
   out.Put(hello.listener);
   out.Put(hello.channel);
   out.Put(hello.queue_pairs);
@@ -125,7 +80,7 @@ std::array<std::byte, kHelloBytes> EncodeHello(const Hello& hello) {
 std::array<std::byte, kWelcomeBytes> EncodeWelcome(const Welcome& welcome) {
   std::array<std::byte, kWelcomeBytes> bytes{};
   Writer out(bytes.data());
-  Prefix(&out, kWelcomeBytes);
+  PutPrefix(kGreetMagic, kVersion, kWelcomeBytes, &out);
   out.Put(static_cast<std::uint8_t>(welcome.verdict));
   out.Put(welcome.slots);
   out.Put(welcome.mtu);
@@ -140,22 +95,18 @@ std::array<std::byte, kWelcomeBytes> EncodeWelcome(const Welcome& welcome) {
 std::array<std::byte, kAttachBytes> EncodeAttach(const End& end) {
   std::array<std::byte, kAttachBytes> bytes{};
   Writer out(bytes.data());
-  Prefix(&out, kAttachBytes);
+  PutPrefix(kGreetMagic, kVersion, kAttachBytes, &out);
   PutEnd(&out, end);
   return bytes;
 }
 
 Result<std::uint16_t> GreetingVersion(std::span<const std::byte, kPrefixBytes> prefix) {
-  Reader in(prefix.data());
-  if (in.Get<std::uint32_t>() != kGreetMagic) {
-    return Error(StatusCode::kProtocol, "what came is no greeting of Weir for RDMA");
-  }
-  return in.Get<std::uint16_t>();
+  return PrefixVersion(kGreetMagic, prefix);
 }
 
 Result<Hello> DecodeHello(std::span<const std::byte, kHelloBytes> bytes) {
   Reader in(bytes.data());
-  if (Status status = CheckLength(&in, kHelloBytes); !status.ok()) return tl::unexpected(status);
+  if (Status status = SkipPrefix(kHelloBytes, &in); !status.ok()) return tl::unexpected(status);
   Hello hello;
   hello.listener = in.GetNonce();
   hello.channel = in.GetNonce();
@@ -183,7 +134,7 @@ Result<Hello> DecodeHello(std::span<const std::byte, kHelloBytes> bytes) {
 
 Result<Welcome> DecodeWelcome(std::span<const std::byte, kWelcomeBytes> bytes) {
   Reader in(bytes.data());
-  if (Status status = CheckLength(&in, kWelcomeBytes); !status.ok()) return tl::unexpected(status);
+  if (Status status = SkipPrefix(kWelcomeBytes, &in); !status.ok()) return tl::unexpected(status);
   Welcome welcome;
   const auto verdict = in.Get<std::uint8_t>();
   if (verdict > static_cast<std::uint8_t>(Verdict::kNoRoom)) return tl::unexpected(Wrong("verdict", verdict, "0 to 6"));
@@ -207,7 +158,7 @@ Result<Welcome> DecodeWelcome(std::span<const std::byte, kWelcomeBytes> bytes) {
 
 Result<End> DecodeAttach(std::span<const std::byte, kAttachBytes> bytes) {
   Reader in(bytes.data());
-  if (Status status = CheckLength(&in, kAttachBytes); !status.ok()) return tl::unexpected(status);
+  if (Status status = SkipPrefix(kAttachBytes, &in); !status.ok()) return tl::unexpected(status);
   const End end = GetEnd(&in);
   if (Status status = CheckEnd(end); !status.ok()) return tl::unexpected(status);
   return end;

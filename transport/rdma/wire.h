@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "coflow/directive.h"
-#include "coflow/ip_address.h"
 #include "coflow/status.h"
 #include "coflow/units.h"
 #include "transport/codec.h"
+#include "transport/handshake.h"
 #include "transport/rdma/gid.h"
 #include "transport/transport.h"
 
@@ -26,19 +26,13 @@ inline constexpr std::uint16_t kVersion = 1;
 inline constexpr std::size_t kMaxQueuePairs = 16;  ///< Of a channel.
 inline constexpr std::uint32_t kMaxRequests = 4096;
 
-inline constexpr std::size_t kPrefixBytes = 8;  ///< Magic, version, length: readable whatever the version.
+using transport::kPrefixBytes;
+using transport::Place;
+
 inline constexpr std::size_t kEndBytes = 36 + 4 * kMaxQueuePairs;
 inline constexpr std::size_t kHelloBytes = kPrefixBytes + 80;
 inline constexpr std::size_t kWelcomeBytes = kPrefixBytes + 56 + kEndBytes;
 inline constexpr std::size_t kAttachBytes = kPrefixBytes + kEndBytes;
-
-/// Where a listener is and what proves that it is the one.
-struct Place {
-  IpAddress address;
-  std::uint16_t port = 0;
-  Nonce nonce{};
-  std::string identity;
-};
 
 Handle EncodeHandle(const Place& place);
 /// Error kInvalidArgument: not a handle of this backend; kProtocol: of another version, which is named.

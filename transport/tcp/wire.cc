@@ -8,54 +8,22 @@ namespace {
 enum ChunkKind : std::uint8_t { kData = 1 };
 enum ControlKind : std::uint8_t { kHeartbeat = 1, kPosted = 2 };
 
+constexpr HandleKind kHandleKind{kHandleMagic, kVersion, "a TCP listener"};
+
 }  // namespace
 
 Handle EncodeHandle(const Place& place) {
-  Handle handle;
-  Writer out(handle.bytes.data());
-  out.Put(kHandleMagic);
-  out.Put(kVersion);
-  out.Put(static_cast<std::uint16_t>(place.address.is_v4() ? 4 : 6));
-  out.Put(place.port);
-  for (const std::uint8_t byte : place.address.bytes()) out.Put(byte);
-  out.Put(place.nonce);
-  out.PutIdentity(place.identity);
-  return handle;
+  return EncodePlace(kHandleKind, place);
 }
 
 Result<Place> DecodeHandle(const Handle& handle) {
-  Reader in(handle.bytes.data());
-  if (in.Get<std::uint32_t>() != kHandleMagic) {
-    return Error(StatusCode::kInvalidArgument, "this is no handle of a TCP listener; give the one that Listen made");
-  }
-  const auto version = in.Get<std::uint16_t>();
-  if (version != kVersion) {
-    return Error(
-        StatusCode::kProtocol,
-        fmt::format("the listener speaks version {}, we speak {}; run the same Weir on both hosts", version, kVersion));
-  }
-  const auto family = in.Get<std::uint16_t>();
-  if (family != 4 && family != 6) {
-    return Error(StatusCode::kInvalidArgument,
-                 fmt::format("address family in the listener's handle: found {}, allowed: 4, 6", family));
-  }
-  Place place;
-  place.port = in.Get<std::uint16_t>();
-  std::array<std::uint8_t, 16> address{};
-  for (std::uint8_t& byte : address) byte = in.Get<std::uint8_t>();
-  place.address = family == 4 ? IpAddress::V4(std::span(address).first<4>()) : IpAddress::V6(address);
-  place.nonce = in.GetNonce();
-  place.identity = in.GetIdentity();
-  if (place.port == 0) return Error(StatusCode::kInvalidArgument, "port in the listener's handle: found 0");
-  return place;
+  return DecodePlace(kHandleKind, handle);
 }
 
 std::array<std::byte, kHelloBytes> EncodeHello(const Hello& hello) {
   std::array<std::byte, kHelloBytes> bytes{};
   Writer out(bytes.data());
-  out.Put(kGreetMagic);
-  out.Put(kVersion);
-  out.Put(static_cast<std::uint16_t>(kHelloBytes));
+  PutPrefix(kGreetMagic, kVersion, kHelloBytes, &out);
   out.Put(hello.listener);
   out.Put(hello.channel);
   out.Put(hello.stream);
@@ -66,20 +34,12 @@ std::array<std::byte, kHelloBytes> EncodeHello(const Hello& hello) {
 }
 
 Result<std::uint16_t> GreetingVersion(std::span<const std::byte, kPrefixBytes> prefix) {
-  Reader in(prefix.data());
-  if (in.Get<std::uint32_t>() != kGreetMagic) {
-    return Error(StatusCode::kProtocol, "what came is no greeting of Weir");
-  }
-  return in.Get<std::uint16_t>();
+  return PrefixVersion(kGreetMagic, prefix);
 }
 
 Result<Hello> DecodeHello(std::span<const std::byte, kHelloBytes> bytes) {
-  Reader in(bytes.data() + 6);
-  const auto length = in.Get<std::uint16_t>();
-  if (length != kHelloBytes) {
-    return Error(StatusCode::kProtocol,
-                 fmt::format("length of a greeting: found {}, allowed: {}", length, kHelloBytes));
-  }
+  Reader in(bytes.data());
+  if (Status status = SkipPrefix(kHelloBytes, &in); !status.ok()) return tl::unexpected(status);
   Hello hello;
   hello.listener = in.GetNonce();
   hello.channel = in.GetNonce();
@@ -99,9 +59,7 @@ Result<Hello> DecodeHello(std::span<const std::byte, kHelloBytes> bytes) {
 std::array<std::byte, kWelcomeBytes> EncodeWelcome(const Welcome& welcome) {
   std::array<std::byte, kWelcomeBytes> bytes{};
   Writer out(bytes.data());
-  out.Put(kGreetMagic);
-  out.Put(kVersion);
-  out.Put(static_cast<std::uint16_t>(kWelcomeBytes));
+  PutPrefix(kGreetMagic, kVersion, kWelcomeBytes, &out);
   out.Put(static_cast<std::uint8_t>(welcome.verdict));
   out.Put(welcome.slots);
   out.Put(std::uint16_t{0});
@@ -111,12 +69,9 @@ std::array<std::byte, kWelcomeBytes> EncodeWelcome(const Welcome& welcome) {
 }
 
 Result<Welcome> DecodeWelcome(std::span<const std::byte, kWelcomeBytes> bytes) {
-  Reader in(bytes.data());
-  if (in.Get<std::uint32_t>() != kGreetMagic) {
-    return Error(StatusCode::kProtocol, "what came is no greeting of Weir");
-  }
-  const auto version = in.Get<std::uint16_t>();
-  in.Get<std::uint16_t>();
+  const auto version = GreetingVersion(bytes.first<kPrefixBytes>());
+  if (!version) return tl::unexpected(version.error());
+  Reader in(bytes.data() + kPrefixBytes);
   Welcome welcome;
   const auto verdict = in.Get<std::uint8_t>();
   welcome.slots = in.Get<std::uint8_t>();
@@ -124,9 +79,9 @@ Result<Welcome> DecodeWelcome(std::span<const std::byte, kWelcomeBytes> bytes) {
   welcome.channel = in.GetNonce();
   welcome.identity = in.GetIdentity();
   welcome.verdict = static_cast<Verdict>(verdict);
-  if (version != kVersion && welcome.verdict != Verdict::kOtherVersion) {
+  if (*version != kVersion && welcome.verdict != Verdict::kOtherVersion) {
     return Error(StatusCode::kProtocol,
-                 fmt::format("{} speaks version {}, we speak {}", welcome.identity, version, kVersion));
+                 fmt::format("{} speaks version {}, we speak {}", welcome.identity, *version, kVersion));
   }
   if (verdict > static_cast<std::uint8_t>(Verdict::kMalformed) || welcome.slots < 1 || welcome.slots > kMaxSlots) {
     return Error(StatusCode::kProtocol, fmt::format("answer {} with {} slots from {}: neither is allowed together",

@@ -6,10 +6,10 @@
 #include <span>
 #include <string>
 
-#include "coflow/ip_address.h"
 #include "coflow/status.h"
 #include "coflow/units.h"
 #include "transport/codec.h"
+#include "transport/handshake.h"
 #include "transport/tcp/options.h"
 #include "transport/transport.h"
 
@@ -23,23 +23,16 @@ inline constexpr std::uint32_t kGreetMagic = 0x50435457;   // "WTCP"
 inline constexpr std::uint16_t kVersion = 1;
 
 using transport::kIdentityBytes;
+using transport::kPrefixBytes;
 using transport::Nonce;
+using transport::Place;
 
-inline constexpr std::size_t kPrefixBytes = 8;  ///< Magic, version, length: readable whatever the version.
 inline constexpr std::size_t kHelloBytes = 76;
 inline constexpr std::size_t kWelcomeBytes = 60;
 inline constexpr std::size_t kChunkBytes = 32;
 inline constexpr std::size_t kControlBytes = 8;  ///< And kPostedBytes for each slot.
 inline constexpr std::size_t kPostedBytes = 12;
 inline constexpr std::size_t kControlBytesMax = kControlBytes + kMaxSlots * kPostedBytes;
-
-/// Where a listener is and what proves that it is the one.
-struct Place {
-  IpAddress address;
-  std::uint16_t port = 0;
-  Nonce nonce{};
-  std::string identity;
-};
 
 Handle EncodeHandle(const Place& place);
 /// Error kInvalidArgument: not a handle of this backend; kProtocol: of another version, which is named.

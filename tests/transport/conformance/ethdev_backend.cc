@@ -14,8 +14,8 @@
 namespace weir::transport {
 namespace {
 
-/// Opened once and never closed: the driver's own thread takes a port down when its peer goes, and that races with us
-/// taking it down when both are in one process.
+/// Opened once for all tests: two ports take a while to meet. They are not closed, as what they need may go before
+/// them.
 class Ports {
  public:
   static Ports& Get() {

@@ -23,6 +23,7 @@ TEST(Handle, ComesBackAsItWas) {
   EXPECT_EQ(again->port, place.port);
   EXPECT_EQ(again->nonce, place.nonce);
   EXPECT_EQ(again->identity, place.identity);
+  EXPECT_EQ(EncodeHandle(place).bytes[kPlaceBytes + 5], std::byte{9}) << "the port's address comes last";
 }
 
 TEST(Handle, AnotherVersionFamilyOrKindIsRefusedByName) {

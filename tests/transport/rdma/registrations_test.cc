@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace weir::transport::rdma {
@@ -88,6 +91,36 @@ TEST_F(RegistrationsTest, WhatIsSentIsNotForThePeerToWrite) {
   EXPECT_NE(sent, received);
   registrations.Release(sent);
   registrations.Release(received);
+}
+
+TEST_F(RegistrationsTest, WhatIsHeldIsFoundWhateverWasHeldAndGivenBackAround) {
+  // Against the plain rule, in random order: a range is registered if and only if it lies within none that is held.
+  Registrations registrations(&verbs_, nullptr, "fake:1");
+  std::mt19937 random(7);
+  std::vector<Registrations::Entry*> held;
+  auto* const base = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40);
+  for (int i = 0; i < 20'000; ++i) {
+    if (random() % 2 == 0 && !held.empty()) {
+      std::swap(held[random() % held.size()], held.back());
+      registrations.Release(held.back());
+      held.pop_back();
+      continue;
+    }
+    const auto begin = reinterpret_cast<std::uint64_t>(base) + random() % 40 * 4096;
+    const std::uint64_t size = (1 + random() % 12) * 4096;
+    const Use use = random() % 2 == 0 ? Use::kSend : Use::kReceive;
+    const bool known = std::any_of(held.begin(), held.end(), [&](const Registrations::Entry* entry) {
+      return entry->use == use && entry->begin <= begin && entry->end >= begin + size;
+    });
+    const std::size_t before = device_.registered.size();
+    auto* entry = registrations.Hold(reinterpret_cast<const void*>(begin), size, use).value();
+    ASSERT_EQ(device_.registered.size(), before + (known ? 0 : 1)) << "step " << i;
+    ASSERT_TRUE(entry->begin <= begin && entry->end >= begin + size && entry->use == use) << "step " << i;
+    held.push_back(entry);
+  }
+  for (Registrations::Entry* entry : held) registrations.Release(entry);
+  EXPECT_EQ(registrations.ranges(), 0u);
+  EXPECT_EQ(registrations.bytes(), 0u);
 }
 
 TEST_F(RegistrationsTest, AFullDeviceSaysWhatIsRegisteredAndWhatToDo) {
