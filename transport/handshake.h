@@ -11,8 +11,9 @@
 #include "transport/transport.h"
 
 /// What handles and greetings of all backends have in common: where a listener is and what proves that it is the one,
-/// and the first bytes of a connection, which every version can read. The layouts are in docs/transport.md. Decoders
-/// check what they read, as it comes from outside, and allocate only for names and for an error's message. Any thread.
+/// and the first bytes of a connection, which every version can read. The layouts are in docs/transport.md,
+/// docs/rdma-wire.md and docs/dpdk-wire.md. Decoders check what they read, as it comes from outside, and allocate only
+/// for names and for an error's message. Any thread.
 namespace weir::transport {
 
 /// Where a listener is and what proves that it is the one.

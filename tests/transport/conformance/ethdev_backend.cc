@@ -14,8 +14,7 @@
 namespace weir::transport {
 namespace {
 
-/// Opened once for all tests: two ports take a while to meet. They are not closed, as what they need may go before
-/// them.
+/// Opened once for all tests, as two ports take a while to meet, and still open when the program ends.
 class Ports {
  public:
   static Ports& Get() {
