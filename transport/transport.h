@@ -96,8 +96,9 @@ class Channel {
   /// Ok unless a call returned kFailed. Names both ends.
   virtual const Status& failure() const noexcept = 0;
   /// The kernel's sockets that carry the channel, for those who mark them, ask the kernel about them, or close them in
-  /// a forked child; the channel's own, valid as long as it is. Those with data come first. Writes as many as there is
-  /// room for and returns how many; 0 where the kernel carries nothing.
+  /// a forked child; the channel's own, valid as long as it is. Those with data come first, and one for control is
+  /// last; alone where a device carries the data. Writes as many as there is room for and returns how many; 0 where the
+  /// kernel carries nothing.
   virtual std::size_t Descriptors([[maybe_unused]] std::span<int> out) const noexcept { return 0; }
 };
 

@@ -35,9 +35,10 @@ auto Rank(const GidEntry& entry, const GidRule& rule) {
   const IpAddress address = AddressOf(entry.gid);
   // A peer of the other family cannot be reached from it.
   const bool reaches = !rule.peer || address.is_v4() == rule.peer->is_v4();
-  const int family = address.is_v4() ? 0 : IsLinkLocal(address) ? 2 : 1;
+  const int family = IsLinkLocal(address) ? 2 : address.is_v4() == rule.prefers_ipv6 ? 1 : 0;
   const int apart = rule.peer ? 128 - CommonBits(address, *rule.peer) : 0;
-  return std::tuple(entry.type == GidType::kRoceV2 ? 0 : 1, reaches ? 0 : 1, family, apart, entry.index);
+  return std::tuple(entry.type == (rule.prefers_v1 ? GidType::kRoceV1 : GidType::kRoceV2) ? 0 : 1, reaches ? 0 : 1,
+                    family, apart, entry.index);
 }
 
 std::string Describe(const GidEntry& entry) {

@@ -38,6 +38,8 @@ struct GidRule {
   int index = -1;  ///< This one and no other; below 0: choose.
   Subnet subnet;
   std::optional<IpAddress> peer;  ///< Whom it is to reach, if that is known.
+  bool prefers_v1 = false;        ///< RoCE v1 goes before v2,
+  bool prefers_ipv6 = false;      ///< and IPv6 before IPv4.
 };
 
 struct GidChoice {
@@ -51,8 +53,8 @@ IpAddress AddressOf(const Gid& gid);
 int CommonBits(const IpAddress& a, const IpAddress& b);
 
 /// Of `entries`, those that are not zero: the one that the rule names; else RoCE v2 before the rest, then IPv4 before
-/// IPv6 before link-local, then the one that is closest to the peer, then the first. Error kNotFound with the entries
-/// that there are, when none fits the rule.
+/// IPv6 before link-local (or as the rule prefers), then the one that is closest to the peer, then the first. Error
+/// kNotFound with the entries that there are, when none fits the rule.
 Result<GidChoice> ChooseGid(std::span<const GidEntry> entries, const GidRule& rule);
 
 }  // namespace weir::transport::rdma

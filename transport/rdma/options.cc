@@ -45,11 +45,14 @@ Result<RdmaOptions> RdmaOptionsFromEnvironment() {
   RdmaOptions options;
   Text("NCCL_IB_HCA", &options.devices);
   Text("NCCL_IB_ADDR_RANGE", &options.subnet);
+  Text("NCCL_IB_ADDR_FAMILY", &options.family);
   Text("NCCL_SOCKET_IFNAME", &options.interfaces);
   for (const Status& status :
-       {Number("NCCL_IB_GID_INDEX", -1, 255, &options.gid_index), Number("NCCL_IB_SL", 0, 15, &options.service_level),
-        Number("NCCL_IB_TC", 0, 255, &options.traffic_classes[0]), Number("NCCL_IB_TIMEOUT", 1, 31, &options.timeout),
-        Number("NCCL_IB_RETRY_CNT", 0, 7, &options.retry_count), Number("NCCL_IB_PKEY", 0, 65535, &options.pkey_index),
+       {Number("NCCL_IB_GID_INDEX", -1, 255, &options.gid_index),
+        Number("NCCL_IB_ROCE_VERSION_NUM", 1, 2, &options.roce_version),
+        Number("NCCL_IB_SL", 0, 15, &options.service_level), Number("NCCL_IB_TC", 0, 255, &options.traffic_classes[0]),
+        Number("NCCL_IB_TIMEOUT", 1, 31, &options.timeout), Number("NCCL_IB_RETRY_CNT", 0, 7, &options.retry_count),
+        Number("NCCL_IB_PKEY", 0, 65535, &options.pkey_index),
         Number("NCCL_IB_QPS_PER_CONNECTION", 1, static_cast<int>(rdma::kMaxQueuePairs), &options.queue_pairs)}) {
     if (!status.ok()) return tl::unexpected(status);
   }
@@ -63,9 +66,15 @@ Status CheckRdmaOptions(const RdmaOptions& options) {
         StatusCode::kInvalidArgument,
         fmt::format("identity: found \"{}\", allowed: up to 31 printable characters, no blanks", options.identity));
   }
+  if (!options.family.empty() && options.family != "AF_INET" && options.family != "AF_INET6") {
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("family of addresses: found \"{}\", allowed: AF_INET, AF_INET6, or nothing", options.family));
+  }
   const std::size_t classes = options.traffic_classes.size();
   for (const Status& status :
        {Within<std::size_t>("traffic classes", classes, 1, kQueueLevels),
+        Within<unsigned>("version of RoCE", options.roce_version, 1, 2),
         Within<unsigned>("service level", options.service_level, 0, 15),
         Within<unsigned>("timeout", options.timeout, 1, 31), Within<unsigned>("retry count", options.retry_count, 0, 7),
         Within<std::size_t>("queue pairs times traffic classes", options.queue_pairs * classes, 1,

@@ -21,6 +21,10 @@ struct RdmaOptions {
   int gid_index = -1;
   /// Only addresses of this network, "10.0.0.0/8", are chosen from [NCCL_IB_ADDR_RANGE]. Empty: any.
   std::string subnet;
+  /// The version of RoCE, 1 or 2, whose addresses go first [NCCL_IB_ROCE_VERSION_NUM].
+  std::uint8_t roce_version = 2;
+  /// Whose addresses go first, "AF_INET" or "AF_INET6" [NCCL_IB_ADDR_FAMILY]. Empty: IPv4.
+  std::string family;
   /// For devices whose addresses are no IP addresses (InfiniBand): the network interfaces that carry the handshake, as
   /// in TcpOptions [NCCL_SOCKET_IFNAME].
   std::string interfaces;

@@ -104,7 +104,8 @@ Result<GidChoice> Port::Choose(const std::optional<IpAddress>& peer) {
   if (!entries) return tl::unexpected(entries.error());
   const auto subnet = Subnet::Parse(options_->subnet);
   if (!subnet) return tl::unexpected(subnet.error());
-  auto choice = ChooseGid(*entries, {options_->gid_index, *subnet, peer});
+  auto choice = ChooseGid(
+      *entries, {options_->gid_index, *subnet, peer, options_->roce_version == 1, options_->family == "AF_INET6"});
   if (!choice) return Error(choice.error().code(), fmt::format("{}: {}", name_, choice.error().message()));
   const std::lock_guard lock(mutex_);
   if (choice->why != last_choice_) Note("address " + choice->why);

@@ -28,6 +28,7 @@ class RdmaReceiver final : public Receiver {
   Outcome Irecv(std::span<const Slot> slots, Request** request) noexcept override;
   Outcome Test(Request* request, std::span<Bytes> sizes) noexcept override;
   const Status& failure() const noexcept override { return failure_; }
+  std::size_t Descriptors(std::span<int> out) const noexcept override { return watch_.Descriptors(out); }
 
  private:
   /// One slot of a receive.

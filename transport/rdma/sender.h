@@ -58,6 +58,7 @@ class RdmaSender final : public Sender {
   Outcome Look() noexcept override;
   Outcome Test(Request* request, std::span<Bytes> sizes) noexcept override;
   const Status& failure() const noexcept override { return failure_; }
+  std::size_t Descriptors(std::span<int> out) const noexcept override { return watch_.Descriptors(out); }
 
  private:
   /// A message under way. `assigned` bytes of it were handed to the device, which still works on `open` requests.

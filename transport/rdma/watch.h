@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "coflow/units.h"
@@ -28,6 +30,12 @@ class Watch {
   /// The device has had work since `since` and did not get any of it done.
   bool Overdue(Nanoseconds since, Nanoseconds now) const noexcept { return now - since > dead_after_; }
   const char* why() const { return why_; }
+  /// The side connection's socket, as Channel has it.
+  std::size_t Descriptors(std::span<int> out) const noexcept {
+    if (out.empty()) return 0;
+    out[0] = side_.fd();
+    return 1;
+  }
 
  private:
   static constexpr Nanoseconds kEvery = 100 * kMicrosecond;

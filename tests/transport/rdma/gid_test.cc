@@ -31,6 +31,15 @@ TEST(ChooseGid, RoceV2AndIpv4GoFirst) {
   EXPECT_EQ(Chosen(Usual(), {}), 3u);
 }
 
+TEST(ChooseGid, TheVersionOfRoceAndTheFamilyMayBePreferred) {
+  GidRule rule;
+  rule.prefers_v1 = true;
+  EXPECT_EQ(Chosen(Usual(), rule), 2u);
+  rule.prefers_v1 = false;
+  rule.prefers_ipv6 = true;
+  EXPECT_EQ(Chosen(Usual(), rule), 4u);
+}
+
 TEST(ChooseGid, TheChoiceIsExplained) {
   const auto choice = ChooseGid(Usual(), {});
   ASSERT_TRUE(choice.has_value());

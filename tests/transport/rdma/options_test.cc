@@ -29,10 +29,17 @@ class Variables {
 };
 
 TEST(RdmaOptions, TheVariablesOfNcclAreHonoured) {
-  const Variables set{
-      {"NCCL_IB_HCA", "=mlx5_0:1"}, {"NCCL_IB_GID_INDEX", "3"},          {"NCCL_IB_SL", "4"},
-      {"NCCL_IB_TC", "106"},        {"NCCL_IB_TIMEOUT", "22"},           {"NCCL_IB_RETRY_CNT", "6"},
-      {"NCCL_IB_PKEY", "2"},        {"NCCL_IB_QPS_PER_CONNECTION", "4"}, {"NCCL_IB_ADDR_RANGE", "10.0.0.0/8"}};
+  const Variables set{{"NCCL_IB_HCA", "=mlx5_0:1"},
+                      {"NCCL_IB_GID_INDEX", "3"},
+                      {"NCCL_IB_SL", "4"},
+                      {"NCCL_IB_TC", "106"},
+                      {"NCCL_IB_TIMEOUT", "22"},
+                      {"NCCL_IB_RETRY_CNT", "6"},
+                      {"NCCL_IB_PKEY", "2"},
+                      {"NCCL_IB_QPS_PER_CONNECTION", "4"},
+                      {"NCCL_IB_ADDR_RANGE", "10.0.0.0/8"},
+                      {"NCCL_IB_ROCE_VERSION_NUM", "1"},
+                      {"NCCL_IB_ADDR_FAMILY", "AF_INET6"}};
   const auto options = RdmaOptionsFromEnvironment();
   ASSERT_TRUE(options.has_value()) << options.error().ToString();
   EXPECT_EQ(options->devices, "=mlx5_0:1");
@@ -44,6 +51,8 @@ TEST(RdmaOptions, TheVariablesOfNcclAreHonoured) {
   EXPECT_EQ(options->pkey_index, 2);
   EXPECT_EQ(options->queue_pairs, 4u);
   EXPECT_EQ(options->subnet, "10.0.0.0/8");
+  EXPECT_EQ(options->roce_version, 1);
+  EXPECT_EQ(options->family, "AF_INET6");
   EXPECT_TRUE(CheckRdmaOptions(*options).ok());
 }
 
@@ -78,6 +87,8 @@ TEST(RdmaOptions, WhatIsOutOfRangeIsRefused) {
     o->queue_pairs = 3;
     o->traffic_classes.assign(8, 0);
   }));
+  EXPECT_TRUE(refused([](RdmaOptions* o) { o->roce_version = 3; }));
+  EXPECT_TRUE(refused([](RdmaOptions* o) { o->family = "inet"; }));
   EXPECT_TRUE(refused([](RdmaOptions* o) { o->stripe_bytes = 100; }));
   EXPECT_TRUE(refused([](RdmaOptions* o) { o->window_bytes = 100; }));
   EXPECT_TRUE(refused([](RdmaOptions* o) { o->window_time = 0; }));
