@@ -23,9 +23,9 @@ Result<std::vector<std::uint8_t>> Classes(const std::string& text) {
   std::size_t at = 0;
   while (at <= text.size()) {
     const std::size_t end = std::min(text.find(';', at), text.size());
-    BackendSettings one;
-    one.options["classes"] = text.substr(at, end - at);
-    const auto value = NumberOption(one, "classes", 0, 0, 255);
+    const auto one = transport::KeyValues::Parse("--options", "classes=" + text.substr(at, end - at));
+    if (!one) return tl::unexpected(one.error());
+    const auto value = one->Number("classes", 0, 0, 255);
     if (!value) return tl::unexpected(value.error());
     classes.push_back(static_cast<std::uint8_t>(*value));
     at = end + 1;
@@ -34,26 +34,26 @@ Result<std::vector<std::uint8_t>> Classes(const std::string& text) {
 }
 
 Result<transport::RdmaOptions> Options(const BackendSettings& settings) {
-  if (Status status = CheckKeys(settings, kKeys); !status.ok()) return tl::unexpected(status);
+  if (Status status = settings.options.AllowOnly(kKeys); !status.ok()) return tl::unexpected(status);
   auto options = transport::RdmaOptionsFromEnvironment();
   if (!options) return options;
   if (!settings.interfaces.empty()) options->interfaces = settings.interfaces;
   if (settings.streams != 0) options->queue_pairs = settings.streams;
   if (settings.stripe_bytes != 0) options->stripe_bytes = settings.stripe_bytes;
   if (settings.dead_after != 0) options->dead_after = settings.dead_after;
-  if (const auto at = settings.options.find("devices"); at != settings.options.end()) options->devices = at->second;
-  const auto gid = NumberOption(settings, "gid", 0, 0, 255);
-  const auto window_kb = NumberOption(settings, "window_kb", options->window_bytes / 1024, 4, 1 << 30);
-  const auto window_us = NumberOption(settings, "window_us",
-                                      static_cast<std::uint64_t>(options->window_time / kMicrosecond), 10, 10'000'000);
+  if (settings.options.Has("devices")) options->devices = settings.options.Text("devices");
+  const auto gid = settings.options.Number("gid", 0, 0, 255);
+  const auto window_kb = settings.options.Number("window_kb", options->window_bytes / 1024, 4, 1 << 30);
+  const auto window_us = settings.options.Number(
+      "window_us", static_cast<std::uint64_t>(options->window_time / kMicrosecond), 10, 10'000'000);
   for (const auto* one : {&gid, &window_kb, &window_us}) {
     if (!*one) return tl::unexpected(one->error());
   }
-  if (settings.options.contains("gid")) options->gid_index = static_cast<int>(*gid);
+  if (settings.options.Has("gid")) options->gid_index = static_cast<int>(*gid);
   options->window_bytes = *window_kb * 1024;
   options->window_time = static_cast<Nanoseconds>(*window_us) * kMicrosecond;
-  if (const auto at = settings.options.find("classes"); at != settings.options.end()) {
-    auto classes = Classes(at->second);
+  if (settings.options.Has("classes")) {
+    auto classes = Classes(settings.options.Text("classes"));
     if (!classes) return tl::unexpected(classes.error());
     options->traffic_classes = std::move(*classes);
   }

@@ -21,17 +21,17 @@ constexpr rlim_t kDescriptorsMin = 4096;
 constexpr std::uint64_t kBufferMin = 12'500'000;
 
 Result<transport::TcpOptions> Options(const BackendSettings& settings) {
-  if (Status status = CheckKeys(settings, kKeys); !status.ok()) return tl::unexpected(status);
+  if (Status status = settings.options.AllowOnly(kKeys); !status.ok()) return tl::unexpected(status);
   auto options = transport::TcpOptionsFromEnvironment();
   if (settings.loopback) options.interfaces = "=lo";
   if (!settings.interfaces.empty()) options.interfaces = settings.interfaces;
   if (settings.streams != 0) options.streams = settings.streams;
   if (settings.stripe_bytes != 0) options.stripe_bytes = settings.stripe_bytes;
   if (settings.dead_after != 0) options.dead_after = settings.dead_after;
-  const auto unsent_kb = NumberOption(settings, "unsent_kb", options.unsent_bytes / 1024, 0, 1 << 20);
+  const auto unsent_kb = settings.options.Number("unsent_kb", options.unsent_bytes / 1024, 0, 1 << 20);
   if (!unsent_kb) return tl::unexpected(unsent_kb.error());
   options.unsent_bytes = static_cast<std::uint32_t>(*unsent_kb * 1024);
-  const auto in_kernel_kb = NumberOption(settings, "in_kernel_kb", options.in_kernel_bytes / 1024, 16, 1 << 20);
+  const auto in_kernel_kb = settings.options.Number("in_kernel_kb", options.in_kernel_bytes / 1024, 16, 1 << 20);
   if (!in_kernel_kb) return tl::unexpected(in_kernel_kb.error());
   options.in_kernel_bytes = *in_kernel_kb * 1024;
   return options;

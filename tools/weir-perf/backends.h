@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "coflow/status.h"
 #include "coflow/units.h"
+#include "transport/key_values.h"
 #include "transport/transport.h"
 
 /// The backends that weir-perf can measure, by name. A new one joins with a file backend_NAME.cc, a function declared
@@ -23,7 +23,7 @@ struct BackendSettings {
   std::uint32_t streams = 0;  ///< Connections, queue pairs or paths that one channel spreads large messages over.
   Bytes stripe_bytes = 0;     ///< Pieces that it spreads.
   Nanoseconds dead_after = 0;
-  std::map<std::string, std::string> options;  ///< --options: what only this backend knows.
+  transport::KeyValues options;  ///< --options: what only this backend knows.
 };
 
 /// One thing that a host has or lacks for a backend.
@@ -51,14 +51,6 @@ struct Backend {
 std::span<const Backend> Backends();
 /// Error kInvalidArgument with the names that there are.
 Result<const Backend*> FindBackend(std::string_view name);
-
-/// "key=value,key=value". Error kInvalidArgument for what has no key, no value, or a key that came before.
-Result<std::map<std::string, std::string>> ParseOptions(std::string_view text);
-/// Error kInvalidArgument with the keys that the backend takes, when there is another one.
-Status CheckKeys(const BackendSettings& settings, std::span<const std::string_view> allowed);
-/// The whole number under `key`, or `fallback` where there is none. Error kInvalidArgument with key, value and range.
-Result<std::uint64_t> NumberOption(const BackendSettings& settings, const std::string& key, std::uint64_t fallback,
-                                   std::uint64_t least, std::uint64_t most);
 
 Backend TcpBackend();
 Backend DpdkBackend();

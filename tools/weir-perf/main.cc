@@ -72,6 +72,7 @@ DEFINE_string(
     "\"nccl-emulate\": network namespaces, separated by commas, which ranks are in by turns; empty: this one");
 DEFINE_string(agent_sockets, "",
               "\"nccl-emulate\": where the agent of each of --namespaces listens; empty: the environment's");
+DEFINE_string(per_rank, "", "\"nccl-emulate\": a variable that ranks have by turns, NAME=VALUE|VALUE");
 DEFINE_bool(plugin_log, false, "\"nccl-emulate\": show what the plugin says, on standard error");
 DEFINE_string(html, "", "also write an HTML report to this file");
 
@@ -124,7 +125,7 @@ Result<weir::tools::BackendSettings> Settings(bool loopback) {
     return Error(StatusCode::kInvalidArgument,
                  fmt::format("--dead_after_ms: found {}, allowed: from 1 on", FLAGS_dead_after_ms));
   }
-  auto options = weir::tools::ParseOptions(FLAGS_options);
+  auto options = weir::transport::KeyValues::Parse("--options", FLAGS_options);
   if (!options) return tl::unexpected(options.error());
   return weir::tools::BackendSettings{loopback,
                                       FLAGS_interfaces,
@@ -302,6 +303,11 @@ int EmulateNccl(weir::tools::PerfOutput output) {
   options.fault_after = static_cast<weir::Nanoseconds>(FLAGS_fault_ms * 1e6);
   options.list_log = FLAGS_plugin_log;
   options.namespaces = Split(FLAGS_namespaces);
+  if (!FLAGS_per_rank.empty()) {
+    auto variable = emulate::ParsePerRank(FLAGS_per_rank);
+    if (!variable) return Fail(Status(variable.error().code(), "--per_rank: " + variable.error().message()));
+    options.per_rank.push_back(std::move(*variable));
+  }
   options.agent_sockets = Split(FLAGS_agent_sockets);
   options.profile = FLAGS_profiler != "none";
   const auto profiler = emulate::ParseVersion(options.profile ? FLAGS_profiler : "");

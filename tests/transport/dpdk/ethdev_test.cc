@@ -104,6 +104,29 @@ TEST(Ethdev, PortsOfMemifComeAndGoWhileTheirPeerSends) {
   std::remove((folder + name).c_str());
 }
 
+TEST(Ethdev, AClientOfMemifFindsAServerThatCameLaterAndOneThatCameAgain) {
+  const std::string path = testing::TempDir() + "weir-later-" + std::to_string(getpid()) + ".sock";
+  const std::string other = testing::TempDir() + "./weir-later-" + std::to_string(getpid()) + ".sock";
+  auto client = OpenEthdev({"net_memif1,socket-abstract=no,role=client,socket=" + other});
+  ASSERT_TRUE(client.has_value()) << client.error().ToString();
+  std::array<std::span<const std::byte>, 64> frames;
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_EQ((*client)->Receive(frames), 0u);
+    auto server = OpenEthdev({"net_memif0,socket-abstract=no,role=server,socket=" + path});
+    ASSERT_TRUE(server.has_value()) << server.error().ToString();
+    const Nanoseconds deadline = SteadyClock().Now() + 20 * kSecond;
+    std::size_t came = 0;
+    while (came == 0) {
+      ASSERT_LT(SteadyClock().Now(), deadline) << "nothing comes";
+      if ((*server)->Reserve() != nullptr) (*server)->Commit(100);
+      (*server)->Flush();
+      static_cast<void>((*server)->Receive(frames));
+      came = (*client)->Receive(frames);
+    }
+  }
+  std::remove(path.c_str());
+}
+
 TEST(Ethdev, AForkHasNoPortsAndLeavesThoseOfItsParentAlone) {
   const std::string path = testing::TempDir() + "weir-fork-" + std::to_string(getpid()) + ".sock";
   const std::string other = testing::TempDir() + "./weir-fork-" + std::to_string(getpid()) + ".sock";

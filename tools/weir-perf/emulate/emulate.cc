@@ -77,6 +77,9 @@ Status EnterHost(const Options& options, int rank) {
 [[noreturn]] void RunChild(const Options& options, int rank, Board* board) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // Whoever ends the program ends its ranks.
   RankTale& tale = board->tale(rank);
+  for (const auto& [name, values] : options.per_rank) {
+    setenv(name.c_str(), values[static_cast<std::size_t>(rank) % values.size()].c_str(), 1);
+  }
   Status status = EnterHost(options, rank);
   if (status.ok()) status = Rank(options, rank, board).Run();
   if (!status.ok()) {
@@ -272,6 +275,22 @@ Result<Sheet> Emulate(const Options& options) {
   if (!status.ok()) return tl::unexpected(status);
   return options.fault == Fault::kNone ? MakeSheet(options, (*net)->version(), board->get())
                                        : MakeFaultSheet(options, (*net)->version(), board->get());
+}
+
+Result<std::pair<std::string, std::vector<std::string>>> ParsePerRank(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("variable of ranks: found \"{}\", allowed: NAME=VALUE|VALUE", text));
+  }
+  std::pair<std::string, std::vector<std::string>> parsed{std::string(text.substr(0, equals)), {}};
+  std::size_t at = equals + 1;
+  while (at <= text.size()) {
+    const std::size_t end = std::min(text.find('|', at), text.size());
+    parsed.second.emplace_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parsed;
 }
 
 Result<Fault> ParseFault(std::string_view text) {

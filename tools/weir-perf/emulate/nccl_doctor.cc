@@ -222,6 +222,7 @@ void DiagnoseNcclItself(Diagnosis* out) {
 }
 
 std::string* said = nullptr;
+std::string* said_transport = nullptr;
 
 __attribute__((format(printf, 5, 6))) void Keep(abi::LogLevel level, unsigned long, const char*, int,
                                                 const char* format, ...) {
@@ -230,13 +231,20 @@ __attribute__((format(printf, 5, 6))) void Keep(abi::LogLevel level, unsigned lo
   va_start(arguments, format);
   std::vsnprintf(text.data(), text.size(), format, arguments);
   va_end(arguments);
+  const std::string_view line(text.data());
+  if (const std::size_t at = line.find(", transport "); said_transport != nullptr && at != std::string_view::npos) {
+    const std::size_t begin = at + std::string_view(", transport ").size();
+    *said_transport = line.substr(begin, line.find(',', begin) - begin);
+  }
   if (said != nullptr && level == abi::LogLevel::kWarn) *said += (said->empty() ? "" : "; ") + std::string(text.data());
 }
 
 /// Begins the plugin as NCCL does, and asks for its devices.
 void DiagnoseBeginning(Net* net, Diagnosis* out) {
   std::string warnings;
+  std::string transport;
   said = &warnings;
+  said_transport = &transport;
   void* context = nullptr;
   const abi::Result begun = net->Init(&context, 1, Keep, Feed::Callback);
   int devices = 0;
@@ -245,6 +253,7 @@ void DiagnoseBeginning(Net* net, Diagnosis* out) {
     out->findings.push_back(Missing("init", warnings.empty() ? "no device" : warnings,
                                     "see NCCL_SOCKET_IFNAME and the variables in docs/nccl.md"));
   }
+  if (!transport.empty()) out->findings.push_back(Good("transport", transport));
   for (int device = 0; device < devices; ++device) {
     Net::Properties properties;
     if (net->GetProperties(device, &properties) != abi::Result::kSuccess) continue;
@@ -255,6 +264,7 @@ void DiagnoseBeginning(Net* net, Diagnosis* out) {
   }
   if (begun == abi::Result::kSuccess) net->Finalize(context);
   said = nullptr;
+  said_transport = nullptr;
 }
 
 Diagnosis DiagnoseHost(Net* net) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coflow/status.h"
@@ -43,6 +44,8 @@ struct Options {
   bool list_log = false;  ///< The plugin's log, to standard error.
   std::vector<std::string> namespaces;     ///< Network namespaces (ip netns), which ranks are in by turns; empty: here.
   std::vector<std::string> agent_sockets;  ///< The agent's socket in each of them; empty: the environment's.
+  /// Variables of the environment that ranks have by turns, one value after the other.
+  std::vector<std::pair<std::string, std::vector<std::string>>> per_rank;
 };
 
 /// One rank: a process that stands for a GPU and NCCL's two threads for it. Its own service thread makes and closes

@@ -52,6 +52,14 @@ Status CheckSettings(const EthdevSettings& settings) {
   return Status::Ok();
 }
 
+/// Of "net_memif0,role=client": the role. Empty where there is none.
+std::string Argument(const std::string& device, const std::string& key) {
+  const std::size_t at = device.find("," + key + "=");
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + key.size() + 2;
+  return device.substr(begin, device.find(',', begin) - begin);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<EthdevPort>> RtePort::Open(const EthdevSettings& settings) {
@@ -126,11 +134,30 @@ Status RtePort::StartQueues(std::uint32_t descriptors) {
   if (pool_ == nullptr) return Problem(device_, "memory for packets; raise memory_mb", -rte_errno);
   int error = rte_eth_rx_queue_setup(port_, 0, receive, 0, nullptr, pool_);
   if (error == 0) error = rte_eth_tx_queue_setup(port_, 0, send, 0, nullptr);
+  asks_ = driver_ == "net_memif" && Argument(device_, "role") != "server";
+  if (asks_ && Argument(device_, "socket-abstract") == "no") server_ = Argument(device_, "socket");
+  if (error == 0 && !ServerMayBeThere()) return Status::Ok();
   const PortTurns::Exclusion exclusion;
   if (error == 0) error = rte_eth_dev_start(port_);
   if (error != 0) return Problem(device_, "cannot be started", error);
   started_ = true;
   return Status::Ok();
+}
+
+/// A socket in the file system can be looked for; the driver says aloud each time that it finds none.
+bool RtePort::ServerMayBeThere() const noexcept {
+  return server_.empty() || access(server_.c_str(), F_OK) == 0;
+}
+
+void RtePort::AskAgain() noexcept {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < ask_at_ || owner_ != getpid()) return;
+  const bool asked = started_ && ask_at_ == std::chrono::steady_clock::time_point{};
+  ask_at_ = now + kAskAgain;
+  if (asked || (started_ && link_up()) || !ServerMayBeThere()) return;
+  const PortTurns::Exclusion exclusion;
+  if (started_) static_cast<void>(rte_eth_dev_stop(port_));
+  started_ = rte_eth_dev_start(port_) == 0;
 }
 
 RtePort::~RtePort() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <string>
 
 #include "transport/dpdk/ethdev/ethdev.h"
@@ -30,19 +31,27 @@ class RtePort final : public EthdevPort {
  private:
   static constexpr std::uint16_t kBurst = 64;
   static constexpr int kSendTries = 64;
+  static constexpr std::chrono::milliseconds kAskAgain{250};
 
   RtePort() = default;
   Status Configure(const EthdevSettings& settings);
   Status ChooseMtu(std::size_t wanted, std::size_t device_max);
   Status StartQueues(std::uint32_t descriptors);
+  bool ServerMayBeThere() const noexcept;
+  /// A client of memif asks its server once, when it is started: where that was not there yet, or went, it is started
+  /// again, each kAskAgain. Called when nothing came.
+  void AskAgain() noexcept;
 
   std::string device_;
   std::string driver_;
   MacAddress mac_{};
   std::size_t mtu_ = 0;
   std::uint16_t port_ = 0;
-  int owner_ = 0;  ///< Process.
-  bool started_ = false;
+  int owner_ = 0;         ///< Process.
+  bool started_ = false;  ///< False: no bursts.
+  bool asks_ = false;     ///< It is a client of memif,
+  std::string server_;    ///< and looks for a server here; empty: it cannot look.
+  std::chrono::steady_clock::time_point ask_at_{};
   rte_mempool* pool_ = nullptr;
 
   rte_mbuf* reserved_ = nullptr;

@@ -27,7 +27,7 @@ void RtePort::Flush() noexcept {
   if (sending_count_ == 0) return;
   std::uint16_t sent = 0;
   const PortTurns::Turn turn(port_);
-  for (int tries = 0; turn && sent < sending_count_ && tries < kSendTries; ++tries) {
+  for (int tries = 0; turn && started_ && sent < sending_count_ && tries < kSendTries; ++tries) {
     sent = static_cast<std::uint16_t>(
         sent + rte_eth_tx_burst(port_, 0, sending_.data() + sent, static_cast<std::uint16_t>(sending_count_ - sent)));
   }
@@ -38,8 +38,11 @@ void RtePort::Flush() noexcept {
 std::size_t RtePort::Receive(std::span<std::span<const std::byte>> frames) noexcept {
   if (received_count_ > 0) rte_pktmbuf_free_bulk(received_.data(), received_count_);
   const auto most = static_cast<std::uint16_t>(std::min<std::size_t>(frames.size(), kBurst));
-  const PortTurns::Turn turn(port_);
-  received_count_ = turn ? rte_eth_rx_burst(port_, 0, received_.data(), most) : std::uint16_t{0};
+  {
+    const PortTurns::Turn turn(port_);
+    received_count_ = turn && started_ ? rte_eth_rx_burst(port_, 0, received_.data(), most) : std::uint16_t{0};
+  }
+  if (asks_ && received_count_ == 0) AskAgain();
   std::size_t count = 0;
   for (std::uint16_t i = 0; i < received_count_; ++i) {
     // In several pieces: larger than the MTU that we set, so it is not from a peer of ours.
