@@ -1,6 +1,8 @@
 // Making and closing ends of connections. What runs for each transfer is in comm_datapath.cc.
 #include "agents/nccl/comm.h"
 
+#include <algorithm>
+
 #include "agents/nccl/fork_guard.h"
 #include "agents/nccl/plugin.h"
 
@@ -38,6 +40,11 @@ Result<transport::MemoryId> Comm::Register(void* data, std::size_t size, int kin
   return channel_->Register(data, size, static_cast<transport::MemoryKind>(kind));
 }
 
+Result<transport::MemoryId> Comm::RegisterDmaBuf(int fd, Bytes offset, void* data, std::size_t size) {
+  const std::lock_guard lock(mutex_);
+  return channel_->RegisterDmaBuf(fd, offset, data, size);
+}
+
 Status Comm::Deregister(transport::MemoryId memory) {
   const std::lock_guard lock(mutex_);
   return channel_->Deregister(memory);
@@ -57,8 +64,9 @@ void SendComm::Connected(std::unique_ptr<transport::Sender> sender) {
   if (marking_.traffic_class >= 0) {
     for (const int fd : std::span(fds).first(count)) SetTrafficClass(fd, marking_.traffic_class);
   }
-  // The last one is for control: nothing of a message waits there.
-  if (count > 1) managed_.Connected(std::span(fds).first(count - 1), marking_.directive_may);
+  // The last one is for control: nothing of a message waits there. Where a device carries the messages it is the only
+  // one, and says which peer this is.
+  if (count > 0) managed_.Connected(std::span(fds).first(std::max<std::size_t>(count - 1, 1)), marking_.directive_may);
 }
 
 ReceiveComm::ReceiveComm(Context* context, std::unique_ptr<transport::Receiver> receiver)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agents/nccl/abi/net.h"
+#include "agents/nccl/config.h"
 #include "agents/nccl/event_book.h"
 #include "agents/nccl/managed_lane.h"
 #include "agents/nccl/marks.h"
@@ -34,7 +35,7 @@ struct Transfer {
 /// Either end of a connection.
 class Comm {
  public:
-  static constexpr std::size_t kTransfers = 256;
+  static constexpr std::size_t kTransfers = kTransfersMax;
 
   explicit Comm(Context* context);
   Comm(const Comm&) = delete;
@@ -44,6 +45,8 @@ class Comm {
 
   /// The handle of a registration is a MemoryId; NCCL only hands it back.
   Result<transport::MemoryId> Register(void* data, std::size_t size, int kind);
+  /// Memory of a GPU, by its DMA-BUF.
+  Result<transport::MemoryId> RegisterDmaBuf(int fd, Bytes offset, void* data, std::size_t size);
   Status Deregister(transport::MemoryId memory);
   /// On done of a receive, writes one size a buffer; `sizes` may be null.
   abi::Result Test(Transfer* transfer, int* done, int* sizes);

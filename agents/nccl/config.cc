@@ -2,10 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include "agents/client/attachment.h"
+#include "transport/dpdk/settings.h"
+#include "transport/key_values.h"
 #include "transport/transport.h"
 
 namespace weir::nccl {
@@ -44,30 +50,68 @@ bool IsSet(const char* variable) {
   return text != nullptr && *text != '\0' && std::strcmp(text, "0") != 0;
 }
 
-}  // namespace
-
-Result<PluginConfig> ConfigFromEnvironment() {
-  PluginConfig config;
-  config.disabled = IsSet("WEIR_DISABLE");
-  config.tcp = transport::TcpOptionsFromEnvironment();
-  const char* backend = std::getenv("WEIR_TRANSPORT");
-  if (backend != nullptr && *backend != '\0' && std::strcmp(backend, "tcp") != 0) {
-    return Error(StatusCode::kInvalidArgument,
-                 fmt::format("WEIR_TRANSPORT: found \"{}\", allowed: tcp. Unset it, or name tcp", backend));
+/// Which one is used, and what each is told by variables of its own.
+Status ReadTransport(PluginConfig* config) {
+  const char* found = std::getenv("WEIR_TRANSPORT");
+  const std::string_view name = found == nullptr || *found == '\0' ? "auto" : found;
+  constexpr std::array<std::string_view, 4> kNames{"auto", "tcp", "rdma", "dpdk"};
+  const auto at = std::find(kNames.begin(), kNames.end(), name);
+  if (at == kNames.end()) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("WEIR_TRANSPORT: found \"{}\", allowed: {}", name, fmt::join(kNames, ", ")));
   }
-  long streams = config.tcp.streams;
-  long stripe_kb = static_cast<long>(config.tcp.stripe_bytes / 1024);
-  long dead_after_ms = static_cast<long>(config.tcp.dead_after / kMillisecond);
-  long connect_within_ms = static_cast<long>(config.tcp.connect_within / kMillisecond);
-  long traffic_class = config.tcp.traffic_class;
-  long receives = config.receives;
-  long hold_max_ms = static_cast<long>(config.hold_max / kMillisecond);
-  struct Number {
-    const char* variable;
-    long least;
-    long most;
-    long* out;
+  config->transport = static_cast<TransportName>(at - kNames.begin());
+  config->tcp = transport::TcpOptionsFromEnvironment();
+  auto rdma = transport::RdmaOptionsFromEnvironment();
+  if (!rdma) return rdma.error();
+  config->rdma = std::move(*rdma);
+  config->rdma_disabled = IsSet("NCCL_IB_DISABLE");
+  const char* port = std::getenv("WEIR_DPDK");
+  if (port == nullptr || *port == '\0') return Status::Ok();
+  const auto settings = transport::KeyValues::Parse("WEIR_DPDK", port);
+  if (!settings) return settings.error();
+  auto dpdk = transport::DpdkOptionsFrom(*settings);
+  if (!dpdk) return dpdk.error();
+  config->dpdk = std::move(*dpdk);
+  return Status::Ok();
+}
+
+/// 0: each transport's own default.
+void Tell(long streams, Bytes stripe_bytes, Nanoseconds dead_after, Nanoseconds connect_within, PluginConfig* config) {
+  config->tcp.traffic_class = config->traffic_class;
+  if (config->traffic_class >= 0) {
+    config->rdma.traffic_classes = {static_cast<std::uint8_t>(config->traffic_class)};
+  }
+  const auto tell = [&](auto* options) {
+    options->dead_after = dead_after;
+    options->connect_within = connect_within;
+    options->requests = kTransfersMax;
   };
+  tell(&config->tcp);
+  tell(&config->rdma);
+  if (config->dpdk) tell(&config->dpdk->endpoint);
+  if (stripe_bytes > 0) config->tcp.stripe_bytes = config->rdma.stripe_bytes = stripe_bytes;
+  if (streams == 0) return;
+  config->tcp.streams = config->rdma.queue_pairs = static_cast<std::uint32_t>(streams);
+  if (config->dpdk) config->dpdk->endpoint.paths = static_cast<std::uint32_t>(streams);
+}
+
+struct Number {
+  const char* variable;
+  long least;
+  long most;
+  long* out;
+};
+
+/// The same for all transports, as far as they have it; those of NCCL's for one are read before and give way.
+Status ReadNumbers(PluginConfig* config) {
+  long streams = 0;
+  long stripe_kb = 0;
+  long dead_after_ms = static_cast<long>(config->tcp.dead_after / kMillisecond);
+  long connect_within_ms = static_cast<long>(config->tcp.connect_within / kMillisecond);
+  long traffic_class = -1;
+  long receives = config->receives;
+  long hold_max_ms = static_cast<long>(config->hold_max / kMillisecond);
   for (const Number& number : {Number{"WEIR_NCCL_STREAMS", 1, transport::kMaxStreams, &streams},
                                Number{"WEIR_NCCL_STRIPE_KB", 4, 1 << 20, &stripe_kb},
                                Number{"WEIR_NCCL_DEAD_AFTER_MS", 10, 3'600'000, &dead_after_ms},
@@ -75,22 +119,30 @@ Result<PluginConfig> ConfigFromEnvironment() {
                                Number{"WEIR_NCCL_TRAFFIC_CLASS", 0, 255, &traffic_class},
                                Number{"WEIR_NCCL_HOLD_MAX_MS", 1, 60'000, &hold_max_ms},
                                Number{"WEIR_NCCL_RECEIVES", 1, static_cast<long>(transport::kMaxSlots), &receives}}) {
-    if (Status status = ReadNumber(number.variable, number.least, number.most, number.out); !status.ok()) {
-      return tl::unexpected(status);
-    }
+    if (Status status = ReadNumber(number.variable, number.least, number.most, number.out); !status.ok()) return status;
   }
-  config.tcp.streams = static_cast<std::uint32_t>(streams);
-  config.tcp.stripe_bytes = static_cast<Bytes>(stripe_kb) * 1024;
-  config.tcp.dead_after = dead_after_ms * kMillisecond;
-  config.tcp.connect_within = connect_within_ms * kMillisecond;
-  config.tcp.traffic_class = static_cast<int>(traffic_class);
-  config.hold_max = hold_max_ms * kMillisecond;
+  config->receives = static_cast<std::uint32_t>(receives);
+  config->hold_max = hold_max_ms * kMillisecond;
+  config->traffic_class = static_cast<int>(traffic_class);
+  Tell(streams, static_cast<Bytes>(stripe_kb) * 1024, dead_after_ms * kMillisecond, connect_within_ms * kMillisecond,
+       config);
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<PluginConfig> ConfigFromEnvironment() {
+  PluginConfig config;
+  config.disabled = IsSet("WEIR_DISABLE");
+  if (Status status = ReadTransport(&config); !status.ok()) return tl::unexpected(status);
+  if (Status status = ReadNumbers(&config); !status.ok()) return tl::unexpected(status);
   if (Status status = ReadClassFrom(&config.class_from); !status.ok()) return tl::unexpected(status);
   config.managed = client::RequestFromEnvironment(&config.request);
   const char* socket = std::getenv("WEIR_AGENT_SOCKET");
   config.agent_socket = socket != nullptr && *socket != '\0' ? socket : "/run/weir/agent.sock";
   config.manages_loopback = IsSet("WEIR_MANAGE_LOOPBACK");
-  config.receives = static_cast<std::uint32_t>(receives);
+  config.gpu_memory =
+      IsSet("WEIR_NCCL_GPU_MEMORY") && (std::getenv("NCCL_DMABUF_ENABLE") == nullptr || IsSet("NCCL_DMABUF_ENABLE"));
   const char* report = std::getenv("WEIR_NCCL_REPORT");
   if (report != nullptr && *report != '\0') config.report = report;
   return config;

@@ -12,6 +12,12 @@ abi::Result Hand(const Result<T*>& made, void** out) {
   return made ? abi::Result::kSuccess : Told(made.error());
 }
 
+/// The handle of a registration is its number.
+abi::Result Hand(const Result<transport::MemoryId>& memory, void** out) {
+  *out = memory ? reinterpret_cast<void*>(memory->value) : nullptr;
+  return memory ? abi::Result::kSuccess : Told(memory.error());
+}
+
 /// The memory of the end of a connection is freed even if what it does on its way should fail.
 template <typename T>
 abi::Result Close(const char* what, void* comm) noexcept {
@@ -71,11 +77,13 @@ abi::Result AcceptV7(void* listen_comm, void** comm, abi::DeviceHandle**) noexce
 }
 
 abi::Result Register(void* comm, void* data, std::size_t size, int kind, void** handle) noexcept {
-  return Guarded("regMr", [&] {
-    const auto memory = static_cast<Comm*>(comm)->Register(data, size, kind);
-    *handle = memory ? reinterpret_cast<void*>(memory->value) : nullptr;
-    return memory ? abi::Result::kSuccess : Told(memory.error());
-  });
+  return Guarded("regMr", [&] { return Hand(static_cast<Comm*>(comm)->Register(data, size, kind), handle); });
+}
+
+abi::Result RegisterDmaBuf(void* comm, void* data, std::size_t size, int, std::uint64_t offset, int fd,
+                           void** handle) noexcept {
+  return Guarded("regMrDmaBuf",
+                 [&] { return Hand(static_cast<Comm*>(comm)->RegisterDmaBuf(fd, offset, data, size), handle); });
 }
 
 abi::Result Deregister(void* comm, void* handle) noexcept {
@@ -108,9 +116,12 @@ abi::Result Irecv(void* comm, std::span<const transport::Slot> slots, void* phan
   });
 }
 
+/// NCCL asks for it after a receive into memory of a GPU that may not show yet what the device wrote: those before
+/// Hopper. Host memory, and later ones, have it when the receive is done.
 abi::Result Iflush(void*, int, void**, int*, void**, void** request) noexcept {
-  *request = nullptr;  // Host memory is there when the receive is done.
-  return abi::Result::kSuccess;
+  *request = nullptr;
+  Warn("this GPU needs a flush after each receive into its memory, which is not there: unset WEIR_NCCL_GPU_MEMORY");
+  return abi::Result::kInvalidUsage;
 }
 
 abi::Result Test(void* request, int* done, int* sizes) noexcept {

@@ -51,6 +51,8 @@ abi::Result Connect(Context* context, int device, int traffic_class, void* handl
 abi::Result AcceptV6(void* listen_comm, void** comm) noexcept;
 abi::Result AcceptV7(void* listen_comm, void** comm, abi::DeviceHandle** device_handle) noexcept;
 abi::Result Register(void* comm, void* data, std::size_t size, int kind, void** handle) noexcept;
+abi::Result RegisterDmaBuf(void* comm, void* data, std::size_t size, int kind, std::uint64_t offset, int fd,
+                           void** handle) noexcept;
 abi::Result Deregister(void* comm, void* handle) noexcept;
 abi::Result Isend(void* comm, void* data, std::size_t size, int tag, void* memory, void* phandle,
                   void** request) noexcept;
@@ -73,7 +75,7 @@ abi::Result GetProperties(int device, Properties* out) noexcept {
     out->name = facts->name;
     out->pci_path = facts->pci_path;
     out->guid = facts->guid;
-    out->pointer_kinds = abi::kPointerHost;
+    out->pointer_kinds = facts->pointer_kinds;
     out->speed_mbit = facts->speed_mbit;
     out->port = 1;
     out->comms_max = 65536;

@@ -45,7 +45,7 @@ constexpr void Fill(abi::NetTable<T>* table, typename T::Init init, typename T::
   table->connect = connect;
   table->accept = accept;
   table->register_memory = RegisterSized<typename T::RegisterSize>;
-  table->register_dma_buf = nullptr;  // Its bit is not set in the properties.
+  table->register_dma_buf = RegisterDmaBuf;
   table->deregister_memory = Deregister;
   table->isend = isend;
   table->irecv = irecv;

@@ -10,8 +10,8 @@
 
 #include "agents/nccl/fork_guard.h"
 #include "agents/nccl/log.h"
+#include "agents/nccl/transport_choice.h"
 #include "transport/clock.h"
-#include "transport/tcp/tcp_transport.h"
 
 namespace weir::nccl {
 namespace {
@@ -91,8 +91,7 @@ Status Plugin::OpenOnce() {
   if (!config) return config.error();
   config_ = std::move(*config);
   if (config_.disabled) return Status(StatusCode::kUnsupported, "not used: WEIR_DISABLE is set");
-  config_.tcp.requests = Comm::kTransfers;
-  auto transport = transport::MakeTcpTransport(config_.tcp);
+  auto transport = OpenTransport(config_);
   if (!transport) return transport.error();
   WatchForks();
   if (config_.report != nullptr) coflows_ = std::make_unique<CoflowBook>();
@@ -145,6 +144,9 @@ Result<DeviceFacts> Plugin::Facts(int device) const {
   facts.guid = static_cast<std::uint64_t>(device) + 1;
   facts.speed_mbit = from.speed > 0 ? static_cast<int>(from.speed * 8 / 1e6) : kSpeedUnknown_mbit;
   facts.receives_max = static_cast<int>(config_.receives);
+  if (config_.gpu_memory && (from.memory_kinds & static_cast<std::uint8_t>(transport::MemoryKind::kDmaBuf)) != 0) {
+    facts.pointer_kinds |= abi::kPointerDmaBuf;
+  }
   return facts;
 }
 
@@ -183,7 +185,7 @@ Result<SendComm*> Plugin::Connect(Context* context, int device, int traffic_clas
 }
 
 Result<std::uint64_t> Plugin::Begin(Context* context, int device, int traffic_class, const void* handle) {
-  const Marking marking = ChooseMarking(config_.class_from, traffic_class, config_.tcp.traffic_class);
+  const Marking marking = ChooseMarking(config_.class_from, traffic_class, config_.traffic_class);
   auto comm = std::make_unique<SendComm>(context, link_, config_.hold_max, marking);
   auto connector = transport_->Connect(static_cast<std::size_t>(device), ReadHandle(handle).address, comm->lane());
   if (!connector) return tl::unexpected(connector.error());

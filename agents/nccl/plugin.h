@@ -34,6 +34,7 @@ struct DeviceFacts {
   std::uint64_t guid = 0;
   int speed_mbit = 0;
   int receives_max = 1;
+  int pointer_kinds = abi::kPointerHost;
 };
 
 /// The plugin of one process, behind all versions of NCCL's interface: what a call needs that is not a transfer. Made

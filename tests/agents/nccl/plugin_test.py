@@ -31,7 +31,7 @@ def start(*flags, environment=None):
     sanitizer = ":".join(filter(None, (plain.get("ASAN_OPTIONS"), "quarantine_size_mb=1:thread_local_quarantine_size_kb=16")))
     # The ranks of a test share few cores: they sleep where NCCL would spin.
     return subprocess.Popen([PERF, "nccl-emulate", "--plugin", LIBRARY, "--output", "json", "--idle_us=50", *flags],
-                            env={**plain, "NCCL_SOCKET_IFNAME": "lo", "ASAN_OPTIONS": sanitizer, **(environment or {})},
+                            env={**plain, "NCCL_SOCKET_IFNAME": "lo", "WEIR_TRANSPORT": "tcp", "ASAN_OPTIONS": sanitizer, **(environment or {})},
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -190,6 +190,76 @@ class Identity(Emulation):
             self.assertEqual(sum(line["bytes"] for line in lines), 3 * 6 * 2 * (4 + 40 * 1024 + 200 * 1024))
 
 
+class Transports(Emulation):
+    """What moves the bytes; RDMA itself is in rdma_vm_test.py."""
+
+    def said(self, **environment):
+        """The finished process of a short job, with the plugin's log."""
+        return emulate("--sizes=4", "--collectives=all-reduce", "--plugin_log", environment=environment)
+
+    def test_auto_is_tcp_where_rdma_is_not_wanted(self):
+        done = self.said(WEIR_TRANSPORT="auto", NCCL_IB_DISABLE="1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("RDMA is not used: NCCL_IB_DISABLE is set", done.stderr)
+        self.assertIn("transport tcp, devices lo", done.stderr)
+
+    def test_auto_is_tcp_where_no_rdma_device_is_meant_and_says_why(self):
+        done = self.said(WEIR_TRANSPORT="", NCCL_IB_HCA="=nothere0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("RDMA is not used: no", done.stderr)
+        self.assertIn("transport tcp, devices lo", done.stderr)
+
+    def test_a_transport_that_is_named_is_not_replaced(self):
+        self.assertIn("init returned", self.said(WEIR_TRANSPORT="rdma", NCCL_IB_HCA="=nothere0").stderr)
+        self.assertIn("set WEIR_DPDK", self.said(WEIR_TRANSPORT="dpdk").stderr)
+
+    def test_what_nccl_says_of_rdma_is_checked(self):
+        said = self.said(WEIR_TRANSPORT="auto", NCCL_IB_SL="16").stderr
+        self.assertIn('NCCL_IB_SL: found "16", allowed: 0 to 15', said)
+        self.assertIn('WEIR_DPDK: found "colour", allowed: device, address', self.said(WEIR_DPDK="colour=blue").stderr)
+
+    def test_ends_of_different_transports_do_not_meet(self):
+        with tempfile.TemporaryDirectory(prefix="weir-nccl-") as folder:
+            port = f"device=net_memif0;role=server;socket={folder}/memif.sock;socket-abstract=no,address=10.9.0.1"
+            said = self.refused("--sizes=4", "--plugin_log", "--per_rank=WEIR_TRANSPORT=tcp|dpdk", environment={"WEIR_DPDK": port})
+        self.assertIn("returned", said)
+
+
+class Dpdk(Emulation):
+    """Two ranks, each with a device of DPDK, memif, on a socket between them. It needs no privilege."""
+
+    def ports(self):
+        folder = tempfile.TemporaryDirectory(prefix="weir-nccl-")
+        self.addCleanup(folder.cleanup)
+        each = [f"device=net_memif0;role={role};socket={folder.name}/memif.sock;socket-abstract=no,address=10.9.0.{number}"
+                for number, role in enumerate(("server", "client"), 1)]
+        return "--per_rank=WEIR_DPDK=" + "|".join(each)
+
+    def test_every_collective_with_every_version(self):
+        for version in range(6, 13):
+            rows = self.rows(f"--abi=v{version}", "--channels=2", "--sizes=4,100K", "--rounds=2", "--cycles=2", "--slice_kb=16",
+                             self.ports(), environment={"WEIR_TRANSPORT": "dpdk"})
+            self.assertEqual(len(rows), 14, f"v{version}")
+
+    def test_a_device_that_is_set_up_goes_before_all_else(self):
+        done = emulate("--sizes=4", "--collectives=all-reduce", "--plugin_log", self.ports(), environment={"WEIR_TRANSPORT": "auto"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("devices net_memif0 (10.9.0.1)", done.stderr)
+
+    def test_receives_posted_together(self):
+        self.rows("--receives=3", "--sizes=4,100K", "--slice_kb=8", self.ports(),
+                  environment={"WEIR_TRANSPORT": "dpdk", "WEIR_NCCL_RECEIVES": "3"})
+
+    def test_a_killed_peer_is_noticed_within_the_bound(self):
+        self.rows("--fault=kill", "--sizes=1M", "--collectives=all-reduce", self.ports(),
+                  environment={"WEIR_TRANSPORT": "dpdk", "WEIR_NCCL_DEAD_AFTER_MS": "1000"})
+
+    def test_aborts_in_flight_leave_nothing_behind(self):
+        row = self.rows("--fault=abort", "--cycles=20", "--fault_ms=5", "--sizes=1M", "--collectives=all-reduce", self.ports(),
+                        environment={"WEIR_TRANSPORT": "dpdk"})[0]
+        self.assertEqual(row["descriptors_more"], 0)
+
+
 class Managed(Emulation):
     """Under a real agent and a real coordinator; both ranks are on one host, whose connections are managed too."""
 
@@ -285,7 +355,7 @@ class Doctor(unittest.TestCase):
     def examine(self, **environment):
         """(exit code, rows)"""
         plain = {name: value for name, value in os.environ.items() if not name.startswith(("WEIR_", "NCCL_", "LD_"))}
-        done = subprocess.run([PERF, "nccl-doctor", "--output=json"], env={**plain, "NCCL_SOCKET_IFNAME": "lo", **environment},
+        done = subprocess.run([PERF, "nccl-doctor", "--output=json"], env={**plain, "NCCL_SOCKET_IFNAME": "lo", "WEIR_TRANSPORT": "tcp", **environment},
                               capture_output=True, text=True, check=False, timeout=60)
         return done.returncode, json.loads(done.stdout)
 
@@ -304,6 +374,7 @@ class Doctor(unittest.TestCase):
                                  "NCCL 2.27": ("10", "4"), "NCCL 2.28": ("11", "5"), "NCCL 2.29": ("11", "6"),
                                  "NCCL 2.30": ("12", "6")})
         self.assertTrue(any(row["what"] == "device lo" for row in rows), rows)
+        self.assertEqual([row["found"] for row in rows if row["what"] == "transport"], ["tcp"])
 
     def test_a_name_is_looked_for_as_nccl_does(self):
         self.assertEqual(self.examine(NCCL_NET_PLUGIN="weir", LD_LIBRARY_PATH=os.path.dirname(LIBRARY))[0], 0)
@@ -344,7 +415,7 @@ class Configuration(Emulation):
 
     def test_a_wrong_value_is_named_with_what_is_allowed(self):
         for name, value, allowed in (("WEIR_NCCL_STREAMS", "17", "1 to 16"), ("WEIR_NCCL_RECEIVES", "x", "1 to 8"),
-                                     ("WEIR_TRANSPORT", "smoke", "tcp"), ("WEIR_NCCL_HOLD_MAX_MS", "0", "1 to 60000"),
+                                     ("WEIR_TRANSPORT", "smoke", "auto, tcp, rdma, dpdk"), ("WEIR_NCCL_HOLD_MAX_MS", "0", "1 to 60000"),
                                      ("WEIR_NCCL_CLASS_FROM", "me", "directive, application, environment")):
             said = self.refused("--sizes=4", "--plugin_log", environment={name: value})
             self.assertIn(f'{name}: found "{value}", allowed: {allowed}', said)
