@@ -14,11 +14,18 @@ inline constexpr std::uint64_t kEventCollective = 0x2;
 inline constexpr std::uint64_t kEventP2p = 0x4;
 inline constexpr std::uint64_t kEventProxyOp = 0x8;
 inline constexpr std::uint64_t kEventProxyStep = 0x10;
+inline constexpr std::uint64_t kEventProxyControl = 0x20;
 inline constexpr std::uint64_t kEventKernelChannel = 0x40;
 inline constexpr std::uint64_t kEventNetPlugin = 0x80;
 inline constexpr std::uint64_t kEventGroupApi = 0x100;       ///< v5 on.
 inline constexpr std::uint64_t kEventCollectiveApi = 0x200;  ///< v5 on.
 inline constexpr std::uint64_t kEventP2pApi = 0x400;         ///< v5 on.
+inline constexpr std::uint64_t kEventKernelLaunch = 0x800;   ///< v5 on.
+// Collectives that the GPU's copy engines carry, v6 on.
+inline constexpr std::uint64_t kEventCopyCollective = 0x1000;
+inline constexpr std::uint64_t kEventCopySync = 0x2000;
+inline constexpr std::uint64_t kEventCopyBatch = 0x4000;
+inline constexpr std::uint64_t kEventLastV6 = kEventCopyBatch;
 
 /// The states of a proxy step that we look at.
 inline constexpr std::uint32_t kStateSendWaitsForGpu = 8;
@@ -26,6 +33,11 @@ inline constexpr std::uint32_t kStateSendWaitsForNetwork = 9;
 inline constexpr std::uint32_t kStateReceiveWaitsForNetwork = 10;
 inline constexpr std::uint32_t kStateReceiveWaitsForGpu = 12;
 inline constexpr std::uint32_t kStateSendWaitsForPeer = 20;  ///< v4 on.
+
+/// The last that a version knows.
+inline constexpr std::uint32_t kStateLastV3 = 18;
+inline constexpr std::uint32_t kStateLastV4 = 22;
+inline constexpr std::uint32_t kStateLastV5 = 24;
 
 struct ProxyOpEvent {
   int pid;

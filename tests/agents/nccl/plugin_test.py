@@ -14,7 +14,7 @@ import time
 import unittest
 import urllib.request
 
-LIBRARY = PERF = ""
+LIBRARY = PERF = PROFILERS = ""
 NET = [f"ncclNetPlugin_v{version}" for version in range(6, 13)]
 PROFILER = [f"ncclProfiler_v{version}" for version in range(3, 7)]
 SYSTEM = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
@@ -260,6 +260,83 @@ class Dpdk(Emulation):
         self.assertEqual(row["descriptors_more"], 0)
 
 
+@unittest.skipUnless("--profilers" in sys.argv, "--profilers is not given")
+class OtherProfiler(Emulation):
+    """WEIR_NCCL_PROFILER: another profiler is told what NCCL tells ours."""
+
+    RANKS, CYCLES = 2, 2
+    GROUP, COLLECTIVE, P2P, OP, STEP, NET, API = "1", "2", "4", "8", "16", "128", "256"
+
+    def path(self, version):
+        return os.path.join(PROFILERS, f"libnccl-profiler-test-v{version}.so")
+
+    def chain(self, version, *flags, mask=0, fails="", name=None):
+        """(what each rank's other profiler saw last, the emulator's notes and the plugin's log)"""
+        with tempfile.TemporaryDirectory(prefix="weir-nccl-") as folder:
+            report = os.path.join(folder, "other")
+            done = emulate(f"--ranks={self.RANKS}", f"--cycles={self.CYCLES}", "--sizes=4,40K", "--slice_kb=16", "--output=table",
+                           "--plugin_log", *flags,
+                           environment={"WEIR_NCCL_REPORT": os.path.join(folder, "report"), "OTHER_PROFILER_FAILS": fails,
+                                        "WEIR_NCCL_PROFILER": name or self.path(version), "OTHER_PROFILER_REPORT": report,
+                                        "OTHER_PROFILER_MASK": str(mask)})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            # Ours knows every transfer, whatever becomes of the other one.
+            self.assertIn("right coflow (100.00 %)", done.stdout)
+            lines = []
+            if os.path.exists(report):
+                with open(report, encoding="ascii") as file:
+                    lines = [json.loads(line) for line in file]
+        return [line for line in lines if line["communicators"] == self.CYCLES], done.stderr
+
+    def check(self, version, fed, mask, wanted):
+        """It was told of events of the types `wanted`, and of no others, each begun, ended, and below one that it knows."""
+        seen, said = self.chain(version, f"--profiler=v{fed}", mask=mask)
+        self.assertIn(f"Other ({self.path(version)}, v{version}) is told", said)
+        self.assertEqual(len(seen), self.RANKS)
+        for rank in seen:
+            self.assertEqual(rank["wrong"], 0, (version, fed, rank))
+            self.assertEqual({name for name in rank if name.isdigit()}, wanted, (version, fed))
+            for name in wanted:
+                begun, ended, orphans = rank[name]
+                self.assertEqual(ended, begun, (version, fed, name))
+                self.assertEqual(orphans, begun if name in (self.GROUP, self.API) else 0, (version, fed, name))
+        return seen
+
+    def test_it_is_told_what_it_asked_for_and_what_is_above(self):
+        for version, fed in ((3, 3), (3, 4), (4, 4), (3, 5), (4, 5), (5, 5), (6, 5), (3, 6), (4, 6), (5, 6), (6, 6)):
+            api = {self.API} if version > 4 else set()
+            self.check(version, fed, 0x2, {self.GROUP, self.COLLECTIVE} | api)
+            seen = self.check(version, fed, 0x10, {self.GROUP, self.COLLECTIVE, self.P2P, self.OP, self.STEP} | api)
+            self.assertGreater(seen[0]["recorded"], 0)
+
+    def test_events_of_our_network_are_not_for_others(self):
+        self.check(6, 6, 0x80, {self.GROUP, self.COLLECTIVE, self.P2P, self.OP, self.STEP, self.API})
+
+    def test_what_it_does_not_ask_for_it_is_not_told(self):
+        for rank in self.chain(6, mask=0)[0]:
+            self.assertFalse([name for name in rank if name.isdigit()], rank)
+
+    def test_its_errors_stay_with_it(self):
+        self.assertEqual(self.chain(5, mask=0x10, fails="init")[0], [])
+        self.assertIn("refuses communicator", self.chain(5, mask=0x10, fails="init")[1])
+        self.chain(5, mask=0x10, fails="events")
+
+    def test_what_cannot_be_chained_is_said(self):
+        for name, said in (("/nonexistent/lib.so", "cannot open shared object file"), (LIBRARY, "this is our own library"),
+                           (self.path(6), "wanted one of ncclProfiler_v3 to _v4, there is v6")):
+            self.assertIn(said, self.chain(6, "--profiler=v4", mask=2, name=name)[1])
+
+    def test_the_doctor_says_what_would_be_chained(self):
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(("WEIR_", "NCCL_", "LD_"))}
+        for name, verdict, found in ((self.path(4), "good", "v4, is told too"), ("nothere", "advice", "libnccl-profiler-nothere.so")):
+            done = subprocess.run([PERF, "nccl-doctor", "--output=json"], capture_output=True, text=True, check=False, timeout=60,
+                                  env={**plain, "NCCL_SOCKET_IFNAME": "lo", "WEIR_TRANSPORT": "tcp", "NCCL_NET_PLUGIN": LIBRARY,
+                                       "WEIR_NCCL_PROFILER": name})
+            row = next(row for row in json.loads(done.stdout) if row["what"] == "WEIR_NCCL_PROFILER=" + name)
+            self.assertEqual(row["verdict"], verdict)
+            self.assertIn(found, row["found"])
+
+
 class Managed(Emulation):
     """Under a real agent and a real coordinator; both ranks are on one host, whose connections are managed too."""
 
@@ -429,6 +506,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", required=True)
     parser.add_argument("--perf", required=True)
+    parser.add_argument("--profilers", help="folder with libnccl-profiler-test-vN.so, for the group OtherProfiler")
     args, rest = parser.parse_known_args()
-    LIBRARY, PERF = os.path.abspath(args.library), args.perf
+    LIBRARY, PERF, PROFILERS = os.path.abspath(args.library), args.perf, args.profilers
     unittest.main(argv=[sys.argv[0], *rest])

@@ -183,6 +183,29 @@ bool DiagnoseProfiler(Diagnosis* out) {
   return ours;
 }
 
+/// The profiler that ours passes everything on to.
+void DiagnoseChain(bool profiles, Diagnosis* out) {
+  const std::string value = Variable("WEIR_NCCL_PROFILER");
+  if (value.empty()) return;
+  const std::string what = "WEIR_NCCL_PROFILER=" + value;
+  if (!profiles) {
+    out->findings.push_back(Advice(what, "not told anything, as NCCL does not take our profiler", "see above"));
+    return;
+  }
+  const std::vector<std::string> names = NamesTried("profiler", value);
+  const Opened opened = OpenFirst(names);
+  const std::vector<int> versions =
+      opened.library == nullptr ? std::vector<int>() : VersionsIn(opened.library, "ncclProfiler", 3, 6);
+  if (versions.empty()) {
+    out->findings.push_back(Advice(
+        what, opened.library == nullptr ? opened.refusals : PathOf(opened.library) + " has no ncclProfiler_v3 to _v6",
+        "name a file, or X of a libnccl-profiler-X.so in the library path"));
+    return;
+  }
+  out->findings.push_back(Good(what, fmt::format("{}, v{}, is told too, by NCCL that has as high a version",
+                                                 PathOf(opened.library), versions[0])));
+}
+
 const char* KnownBy(int net, int profiler) {
   if (net >= 10 && profiler >= 3) return "the profiler";
   return net >= 11 ? "what NCCL says of operations" : "pauses";
@@ -345,6 +368,7 @@ std::vector<Diagnosis> DiagnoseNccl() {
                                                   : Missing("name", name + " is not Weir's", kHowToName));
   DiagnoseFilter(name, &all.front());
   const bool profiles = DiagnoseProfiler(&all.front());
+  DiagnoseChain(profiles, &all.front());
   all.push_back(DiagnoseVersions(library, profiles));
   all.push_back(DiagnoseHost(net->get()));
   all.push_back(DiagnoseAgent());
