@@ -123,6 +123,7 @@ void RdmaReceiver::Progress() noexcept {
     if (count < 0) return Fail(StatusCode::kUnavailable, "the device does not say what it got done");
     for (int i = 0; i < count && failure_.ok(); ++i) {
       const ibv_wc& one = completions[static_cast<std::size_t>(i)];
+      if (one.status == IBV_WC_SUCCESS) watch_.Alive(now);
       if (one.status != IBV_WC_SUCCESS) {
         OnError(one);
       } else if (one.wr_id == Queues::kIncoming) {
@@ -133,7 +134,9 @@ void RdmaReceiver::Progress() noexcept {
       }
     }
   }
-  if (advertising_ > 0 && !closed_ && watch_.Overdue(advertised_at_, now)) {
+  if (closed_ || !failure_.ok()) return;
+  if (const char* why = watch_.Dead(now); why != nullptr) return Fail(StatusCode::kUnavailable, why);
+  if (advertising_ > 0 && watch_.Overdue(advertised_at_, now)) {
     Fail(StatusCode::kUnavailable, "the link is dead: the device got nothing done within the bound");
   }
 }

@@ -131,7 +131,8 @@ class RdmaSender final : public Sender {
   void OnSent(std::uint64_t pair, Nanoseconds now) noexcept;
   void OnPosted(std::uint32_t entry) noexcept;
   void OnError(const ibv_wc& completion, Nanoseconds now) noexcept;
-  void CheckWatch(Watch::State state, Nanoseconds now) noexcept;
+  void Heed(Watch::State state) noexcept;
+  void CheckBounds(Nanoseconds now) noexcept;
   void Fail(StatusCode code, const std::string& what) noexcept;
 
   RdmaOptions options_;

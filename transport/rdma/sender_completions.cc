@@ -21,6 +21,7 @@ void RdmaSender::Poll(Nanoseconds now) noexcept {
     if (count < 0) return Fail(StatusCode::kUnavailable, "the device does not say what it got done");
     for (int i = 0; i < count && failure_.ok(); ++i) {
       const ibv_wc& one = completions[static_cast<std::size_t>(i)];
+      if (one.status == IBV_WC_SUCCESS) watch_.Alive(now);
       if (one.status != IBV_WC_SUCCESS) {
         OnError(one, now);
       } else if (one.wr_id == Queues::kIncoming) {
@@ -116,13 +117,19 @@ Outcome RdmaSender::TakeSlot(Send* send, std::int32_t tag) noexcept {
 }
 
 void RdmaSender::OnError(const ibv_wc& completion, Nanoseconds now) noexcept {
-  CheckWatch(watch_.Look(now), now);  // A peer that is gone is the reason, and what the device says its consequence.
+  Heed(watch_.Look(now));  // A peer or a link that is gone is the reason, and what the device says its consequence.
+  CheckBounds(now);
   Fail(StatusCode::kUnavailable, std::string("the device gave up: ") + port_.verbs().wc_status_str(completion.status));
 }
 
-void RdmaSender::CheckWatch(Watch::State state, Nanoseconds now) noexcept {
-  if (state == Watch::State::kClosed) return Fail(StatusCode::kUnavailable, "the peer closed the channel");
-  if (state == Watch::State::kBroken) return Fail(StatusCode::kUnavailable, watch_.why());
+void RdmaSender::Heed(Watch::State state) noexcept {
+  if (state == Watch::State::kClosed) Fail(StatusCode::kUnavailable, "the peer closed the channel");
+  if (state == Watch::State::kBroken) Fail(StatusCode::kUnavailable, watch_.why());
+}
+
+void RdmaSender::CheckBounds(Nanoseconds now) noexcept {
+  if (!failure_.ok()) return;
+  if (const char* why = watch_.Dead(now); why != nullptr) return Fail(StatusCode::kUnavailable, why);
   for (const Pair& pair : pairs_) {
     if (pair.size == 0 || !watch_.Overdue(pair.moved_at, now)) continue;
     return Fail(StatusCode::kUnavailable, "the link is dead: the device got nothing done within the bound");

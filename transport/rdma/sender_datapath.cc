@@ -99,8 +99,9 @@ void RdmaSender::Release(Send* send) noexcept {
 
 void RdmaSender::Progress() noexcept {
   const Nanoseconds now = clock_.Now();
-  CheckWatch(watch_.Check(now), now);
+  Heed(watch_.Check(now));
   Poll(now);
+  CheckBounds(now);
   if (failure_.ok()) Serve(now);
 }
 

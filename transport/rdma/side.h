@@ -15,7 +15,7 @@ namespace weir::transport::rdma {
 /// name. Error kNotFound with those that there are.
 Result<Interface> SideInterface(const Port& port, const GidEntry& own, const RdmaOptions& options);
 
-/// Makes the kernel notice a dead link within the bound.
+/// Makes the kernel look whether the peer is there while nobody else does. Whether a link is dead is for Watch to say.
 void TuneSide(const tcp::Socket& socket, const RdmaOptions& options);
 
 /// Reads into `bytes` from `*got` on. False when the peer closed or broke the connection.

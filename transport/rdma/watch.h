@@ -15,6 +15,9 @@ namespace weir::transport::rdma {
 /// a peer that died may say nothing for ever. Knows it by the side connection, over which the peer's kernel answers
 /// heartbeats (see tcp/control_link.h), by the events of the device, and by work that the device does not get done.
 ///
+/// A link is dead when nothing came back within the bound, neither on the side connection nor to the device. On a link
+/// that flaps, TCP repeats ever more rarely what the device repeats all the time: its silence alone says little.
+///
 /// Owned by a channel, on its thread.
 class Watch {
  public:
@@ -23,12 +26,19 @@ class Watch {
   Watch(tcp::Socket side, Port* port, Nanoseconds dead_after)
       : side_(std::move(side), dead_after), port_(*port), dead_after_(dead_after) {}
 
+  /// The device got something done that the peer's had to answer, or something came from there.
+  void Alive(Nanoseconds now) noexcept { alive_at_ = now; }
+
   /// Looks at most each kEvery. kClosed: the peer is gone; kBroken: why() says what is. Both are final.
   State Check(Nanoseconds now) noexcept { return now < check_at_ ? state_ : Look(now); }
   /// Looks in any case.
   State Look(Nanoseconds now) noexcept;
+  /// The next two are for when everything was taken in that the device got done until `now`, and Check was called with
+  /// the same: an owner that was away for long finds signs of life that are older than its question.
   /// The device has had work since `since` and did not get any of it done.
   bool Overdue(Nanoseconds since, Nanoseconds now) const noexcept { return now - since > dead_after_; }
+  /// What is wrong when nothing came back within the bound, else null.
+  const char* Dead(Nanoseconds now) const noexcept;
   const char* why() const { return why_; }
   /// The side connection's socket, as Channel has it.
   std::size_t Descriptors(std::span<int> out) const noexcept {
@@ -39,7 +49,7 @@ class Watch {
 
  private:
   static constexpr Nanoseconds kEvery = 100 * kMicrosecond;
-  static constexpr Nanoseconds kEventsEvery = 10 * kMillisecond;
+  static constexpr Nanoseconds kEventsEvery = 10 * kMillisecond;  ///< And the kernel is asked for signs of life.
 
   State Break(const char* why) noexcept;
 
@@ -48,6 +58,7 @@ class Watch {
   Nanoseconds dead_after_;
   Nanoseconds check_at_ = 0;
   Nanoseconds events_at_ = 0;
+  Nanoseconds alive_at_ = 0;  ///< When something last came back, or nothing was waited for.
   State state_ = State::kOpen;
   const char* why_ = "";
 };

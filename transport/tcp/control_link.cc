@@ -1,5 +1,7 @@
 #include "transport/tcp/control_link.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -30,6 +32,15 @@ void ControlLink::Flush(Nanoseconds now) noexcept {
   if (sent < 0) return Judge(errno);
   out_size_ -= static_cast<std::size_t>(sent);
   std::memmove(out_.data(), out_.data() + sent, out_size_);
+}
+
+Nanoseconds ControlLink::Silence() const noexcept {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  if (info.tcpi_unacked == 0 && info.tcpi_probes == 0) return 0;
+  // What comes with nothing new acknowledged is not counted as an acknowledgement, and is a sign of life all the same.
+  return std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv) * kMillisecond;
 }
 
 void ControlLink::Fill() noexcept {

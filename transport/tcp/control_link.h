@@ -53,6 +53,9 @@ class ControlLink {
     return state_;
   }
 
+  /// For how long nothing has come back while something of ours waits for an answer, as the kernel counts it, in its
+  /// ticks of some milliseconds; 0 when nothing waits. A system call.
+  Nanoseconds Silence() const noexcept;
   int fd() const { return socket_.fd(); }
   State state() const { return state_; }
   /// Of kBroken: an errno, or 0 when the peer broke the protocol.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -38,6 +39,11 @@ struct VmEnd {
   RdmaOptions options;
   std::unique_ptr<Port> port;
 };
+
+/// On the machine that the test runs in, as root.
+inline void Shell(const char* command) {
+  ASSERT_EQ(std::system(command), 0) << command;
+}
 
 /// Polls until `done`, for `within` at most; false when it never is.
 inline bool Within(Nanoseconds within, const std::function<bool()>& done) {
