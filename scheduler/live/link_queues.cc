@@ -106,34 +106,31 @@ WholeRate LinkQueues::UsedBefore(LinkIndex link, std::uint64_t label) const {
   return used;
 }
 
-WholeRate LinkQueues::UseOf(LinkIndex link, CoflowSlot slot) const {
+std::optional<WholeRate> LinkQueues::UseOf(LinkIndex link, CoflowSlot slot) const {
   const auto users = Users(link);
   const auto at = std::ranges::find(users, slot, &User::slot);
-  return at == users.end() ? 0 : at->rate;
+  return at == users.end() ? std::nullopt : std::optional(at->rate);
 }
 
-std::uint64_t LinkQueues::NextUser(LinkIndex link, std::uint64_t label) const {
-  for (const User& user : Users(link)) {
-    if (order_.label(user.slot) > label) {
-      return order_.label(user.slot);
-    }
-  }
-  return kNowhere;
+const LinkQueues::User* LinkQueues::NextUser(LinkIndex link, std::uint64_t label) const {
+  const auto users = Users(link);
+  const auto at = std::ranges::upper_bound(users, label, {}, [&](const User& user) { return order_.label(user.slot); });
+  return at == users.end() ? nullptr : &*at;
 }
 
-void LinkQueues::SetUse(LinkIndex link, CoflowSlot slot, WholeRate rate) {
+void LinkQueues::SetUse(LinkIndex link, CoflowSlot slot, std::optional<WholeRate> rate) {
   const auto users = users_.Of(users_of_[link]);
   const std::uint64_t label = order_.label(slot);
   const auto at = std::ranges::find_if(
       users, [&](const User& user) { return user.slot == slot || order_.label(user.slot) > label; });
   const bool found = at != users.end() && at->slot == slot;
   const auto position = static_cast<std::size_t>(at - users.begin());
-  if (found && rate > 0) {
-    at->rate = rate;
+  if (found && rate.has_value()) {
+    at->rate = *rate;
   } else if (found) {
     users_.Erase(&users_of_[link], position, 1);
-  } else if (rate > 0) {
-    users_.Insert(&users_of_[link], position, User{slot, rate});
+  } else if (rate.has_value()) {
+    users_.Insert(&users_of_[link], position, User{slot, *rate});
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,7 +26,7 @@ class LinkQueues {
   };
   struct User {
     CoflowSlot slot = 0;
-    WholeRate rate = 0;  ///< > 0
+    WholeRate rate = 0;  ///< >= 0; 0: it would take more, but its shares were rounded to nothing.
   };
   static constexpr std::uint64_t kNowhere = std::numeric_limits<std::uint64_t>::max();
 
@@ -48,10 +49,11 @@ class LinkQueues {
   std::size_t Behind(LinkIndex link, std::uint64_t label) const;
   /// What those in front of the label use together.
   WholeRate UsedBefore(LinkIndex link, std::uint64_t label) const;
-  WholeRate UseOf(LinkIndex link, CoflowSlot slot) const;
-  /// Label of the first user behind the label, or kNowhere.
-  std::uint64_t NextUser(LinkIndex link, std::uint64_t label) const;
-  void SetUse(LinkIndex link, CoflowSlot slot, WholeRate rate);
+  /// None if it is no user.
+  std::optional<WholeRate> UseOf(LinkIndex link, CoflowSlot slot) const;
+  /// The first user behind the label, or null; valid until the link's users change.
+  const User* NextUser(LinkIndex link, std::uint64_t label) const;
+  void SetUse(LinkIndex link, CoflowSlot slot, std::optional<WholeRate> rate);
   void AppendUse(LinkIndex link, CoflowSlot slot, WholeRate rate);
 
   /// Label of the coflow whose use leaves nothing of the link; 0 if there is nothing from the start, kNowhere if

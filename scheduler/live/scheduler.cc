@@ -242,7 +242,7 @@ void LiveScheduler::ComputeAll() {
     }
     allocation_.Set(slot, fill_.rates());
     for (const RateFill::Use& use : fill_.uses()) {
-      if (use.rate > 0) {
+      if (use.rate > 0 || options_.rates == LiveRates::kMaxMin) {
         queues_.AppendUse(use.link, slot, use.rate);
       }
     }

@@ -140,10 +140,10 @@ void LiveScheduler::Unplace(CoflowSlot slot) {
 
 /// The coflow, which stands in the order, has no more flows on the link.
 void LiveScheduler::GiveUp(LinkIndex link, CoflowSlot slot) {
-  if (queues_.full_from(link) >= order_.label(slot) && queues_.UseOf(link, slot) > 0) {
+  if (queues_.full_from(link) >= order_.label(slot) && queues_.UseOf(link, slot).has_value()) {
     sweep_.Touch(link);
     sweep_.Seed(link, order_.label(slot));
-    queues_.SetUse(link, slot, 0);
+    queues_.SetUse(link, slot, std::nullopt);
   }
 }
 

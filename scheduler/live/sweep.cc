@@ -21,6 +21,7 @@ Sweep::Sweep(LiveFabric* fabric, const RankedOrder& order, LinkQueues* queues, A
   before_.reserve(entries);
   seeds_.reserve(entries);
   heap_.reserve(2 * entries);
+  unconcerned_.reserve(fabric->links());
 }
 
 void Sweep::Touch(LinkIndex link) {
@@ -70,7 +71,7 @@ bool Sweep::Run(LiveRates how, std::uint64_t most_visits) {
   how_ = how;
   Start();
   while (!heap_.empty() && work_.visits <= most_visits) {
-    Take(Pop());
+    TakeAllAt(heap_.front().label);
   }
   const bool done = heap_.empty();
   Finish();
@@ -111,6 +112,45 @@ Sweep::Stop Sweep::Pop() {
   return stop;
 }
 
+/// A coflow that no link asks to visit is passed on all that stop at it.
+void Sweep::TakeAllAt(std::uint64_t label) {
+  unconcerned_.clear();
+  while (!heap_.empty() && heap_.front().label == label) {
+    const Stop stop = Pop();
+    if (IsUnconcerned(stop)) {
+      unconcerned_.push_back(stop);
+    } else {
+      Take(stop);
+    }
+  }
+  for (const Stop& stop : unconcerned_) {
+    LinkState& state = state_[stop.link];
+    if (stop.version == state.version) {
+      state.left -= state.stop_use;
+      TakeOffBefore(&state, label);
+      GoOn(stop.link, label);
+    }
+  }
+}
+
+/// Whether the link was no bottleneck for the coflow, and is none: it uses the same as before, and then as now so much
+/// stays that no rounding of the others' shares makes this link the narrowest one. Shares found one after another can
+/// fall by a byte/s for each flow that was given its rate in between, no more, and all flows of the coflow may be on
+/// the link.
+bool Sweep::IsUnconcerned(const Stop& stop) const {
+  if (stop.link == kForced || stop.version == kSeeded || stop.version != state_[stop.link].version) {
+    return false;
+  }
+  const LinkState& state = state_[stop.link];
+  if (state.stop_use == 0 || state.before_next == state.before_count) {
+    return false;
+  }
+  const Before& before = before_[state.before_begin + state.before_next];
+  const auto flows = static_cast<WholeRate>(fabric_.Flows(stop.slot).size());
+  return before.label == stop.label && before.rate == state.stop_use &&
+         std::min(state.before_left, state.left) - state.stop_use > flows * (flows + 1);
+}
+
 void Sweep::Take(const Stop& stop) {
   if (stop.link == kForced) {
     if (visited_[stop.slot] != number_) {
@@ -148,8 +188,21 @@ void Sweep::Visit(CoflowSlot slot) {
   fill_.Fill(fabric_, fabric_.Flows(slot), how_, &room_);
   allocation_.Set(slot, fill_.rates());
   for (const RateFill::Use& before : found_) {
-    Pass(before.link, slot, before.rate - room_[before.link]);
+    Pass(before.link, slot, UseOf(before));
   }
+}
+
+/// What the coflow that was filled last uses of a link. Max-min shares are whole bytes per second: a flow that took
+/// part and was given nothing is a use of 0, because it takes part again when the link changes, and others may then get
+/// something else. Of greedy rates it is none: earlier flows took all that it could have, without this link.
+std::optional<WholeRate> Sweep::UseOf(const RateFill::Use& before) const {
+  const WholeRate use = before.rate - room_[before.link];
+  const auto& filled = fill_.uses();
+  if (use == 0 &&
+      (how_ != LiveRates::kMaxMin || std::ranges::find(filled, before.link, &RateFill::Use::link) == filled.end())) {
+    return std::nullopt;
+  }
+  return use;
 }
 
 /// Of a link that is not full in front of the label.
@@ -158,7 +211,7 @@ WholeRate Sweep::RoomAt(LinkIndex link, std::uint64_t label) const {
 }
 
 /// The sweep goes past the coflow on this link, where it now uses so much.
-void Sweep::Pass(LinkIndex link, CoflowSlot slot, WholeRate use) {
+void Sweep::Pass(LinkIndex link, CoflowSlot slot, std::optional<WholeRate> use) {
   LinkState& state = state_[link];
   const std::uint64_t label = order_.label(slot);
   if (!state.open) {
@@ -171,7 +224,7 @@ void Sweep::Pass(LinkIndex link, CoflowSlot slot, WholeRate use) {
     return;
   }
   queues_.SetUse(link, slot, use);
-  state.left -= use;
+  state.left -= use.value_or(0);
   TakeOffBefore(&state, label);
   GoOn(link, label);
 }
@@ -224,28 +277,58 @@ std::size_t Sweep::Behind(LinkIndex link, std::uint64_t label) const {
 
 void Sweep::FindStop(LinkIndex link, std::uint64_t label) {
   LinkState& state = state_[link];
-  std::uint64_t user = queues_.NextUser(link, label);
-  if (state.before_next < state.before_count) {
-    user = std::min(user, before_[state.before_begin + state.before_next].label);
+  const LinkQueues::User* const user = queues_.NextUser(link, label);
+  Stop next{LinkQueues::kNowhere, LiveFabric::kNobody, link, state.version};
+  state.stop_use = 0;
+  if (user != nullptr) {
+    next.label = order_.label(user->slot);
+    next.slot = user->slot;
+    state.stop_use = user->rate;
   }
+  if (state.before_next < state.before_count) {
+    const std::uint64_t before = before_[state.before_begin + state.before_next].label;
+    if (before < next.label) {
+      next.label = before;
+      next.slot = OwnerOf(link, before);
+      state.stop_use = 0;
+    }
+  }
+  if (state.before_left == 0 && FindFlow(link, label, next.label)) {
+    return;
+  }
+  if (next.label != LinkQueues::kNowhere) {
+    Push(next);
+  }
+}
+
+/// Stops at the first flow behind `label` and in front of `end` that can run where nobody could before.
+bool Sweep::FindFlow(LinkIndex link, std::uint64_t label, std::uint64_t end) {
+  LinkState& state = state_[link];
   const auto entries = queues_.Entries(link);
   std::size_t at = Behind(link, label);
   for (; at < entries.size(); ++at) {
     ++work_.entries;
     const std::uint64_t entry = order_.label(entries[at].slot);
-    if (entry >= user) {
+    if (entry >= end) {
       break;
     }
     if (CanRun(entries[at].flow, entry)) {
       state.stop_at = static_cast<std::uint32_t>(at);
-      return Push({entry, entries[at].slot, link, state.version});
+      state.stop_use = 0;
+      Push({entry, entries[at].slot, link, state.version});
+      return true;
     }
   }
   state.stop_at = static_cast<std::uint32_t>(at);
-  if (user != LinkQueues::kNowhere) {
-    const bool here = at < entries.size() && order_.label(entries[at].slot) == user;
-    Push({user, here ? entries[at].slot : LiveFabric::kNobody, link, state.version});
-  }
+  return false;
+}
+
+/// Who is on the link with this label, or kNobody.
+CoflowSlot Sweep::OwnerOf(LinkIndex link, std::uint64_t label) const {
+  const auto entries = queues_.Entries(link);
+  const std::size_t behind = queues_.Behind(link, label);
+  const bool here = behind > 0 && order_.label(entries[behind - 1].slot) == label;
+  return here ? entries[behind - 1].slot : LiveFabric::kNobody;
 }
 
 /// Whether something is or was left for the coflow at the label on all links of the flow. Open links count: on them

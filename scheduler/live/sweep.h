@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "scheduler/live/allocation.h"
@@ -17,7 +18,10 @@ namespace weir::scheduler {
 /// along the links only. A link is *open* from the position where what is left of it differs from before until it
 /// differs no more; on an open link the sweep stops at
 ///   - those that use it now or did before, and
-///   - those that have a flow on it all of whose links had or have something left: others got nothing and get nothing.
+///   - where nothing was left of it before, those that have a flow on it all of whose other links had or have something
+///     left. Where something was left, a flow that got nothing was kept from it by another link, and is found there.
+/// A coflow at which all open links stop that were no bottleneck for it and are none is passed, not visited: its rates
+/// are what its bottlenecks make them.
 /// Where links are contended few have such a flow, and most stops are found by reading the link's queue and one number
 /// for each other link of a flow (LinkQueues::full_from).
 ///
@@ -71,7 +75,8 @@ class Sweep {
     WholeRate before_capacity = 0;
     WholeRate before_left = 0;  ///< While open: behind the last stop.
     WholeRate left = 0;
-    std::uint32_t stop_at = 0;  ///< Entry of the queue that the next stop is at, or near.
+    WholeRate stop_use = 0;     ///< Of the user that the next stop is at; 0: it is at none.
+    std::uint32_t stop_at = 0;  ///< Entry of the queue where the last search for a flow ended.
     bool open = false;
   };
   struct Stop {
@@ -85,15 +90,20 @@ class Sweep {
   void Finish();
   void Push(const Stop& stop);
   Stop Pop();
+  void TakeAllAt(std::uint64_t label);
+  bool IsUnconcerned(const Stop& stop) const;
   void Take(const Stop& stop);
   void Visit(CoflowSlot slot);
   WholeRate RoomAt(LinkIndex link, std::uint64_t label) const;
-  void Pass(LinkIndex link, CoflowSlot slot, WholeRate use);
+  std::optional<WholeRate> UseOf(const RateFill::Use& before) const;
+  void Pass(LinkIndex link, CoflowSlot slot, std::optional<WholeRate> use);
   void Open(LinkIndex link, std::uint64_t label);
   void GoOn(LinkIndex link, std::uint64_t label);
   void TakeOffBefore(LinkState* state, std::uint64_t label) const;
   std::size_t Behind(LinkIndex link, std::uint64_t label) const;
   void FindStop(LinkIndex link, std::uint64_t label);
+  bool FindFlow(LinkIndex link, std::uint64_t label, std::uint64_t end);
+  CoflowSlot OwnerOf(LinkIndex link, std::uint64_t label) const;
   bool CanRun(FlowIndex flow, std::uint64_t label) const;
 
   LiveFabric& fabric_;
@@ -110,6 +120,7 @@ class Sweep {
   std::vector<CoflowSlot> forced_;
   std::vector<std::uint64_t> visited_;  ///< By slot: number of the last sweep that did.
   std::vector<Stop> heap_;              ///< Smallest label first.
+  std::vector<Stop> unconcerned_;       ///< Of the label that is looked at.
   std::vector<WholeRate> room_;         ///< By link, valid for the coflow that is visited.
   std::vector<RateFill::Use> found_;    ///< Its links that are not full in front of it, with what is left there.
   Work work_;

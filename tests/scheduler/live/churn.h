@@ -9,15 +9,19 @@
 
 namespace weir::scheduler {
 
-/// A big switch full of coflows, and random events that leave their number where it is. What an event needs is prepared
-/// apart, so that a test can look at the scheduler's part alone. The seed decides everything.
+/// A big switch full of coflows, or with `leaf` hosts below each leaf and leaves joined by half of what those can send,
+/// and random events that leave their number where it is. What an event needs is prepared apart, so that a test can
+/// look at the scheduler's part alone. The seed decides everything.
 class Churn {
  public:
-  Churn(std::uint32_t hosts, std::uint32_t coflows, LiveRates rates, std::uint64_t seed)
-      : hosts_(hosts), coflows_(coflows), random_(seed) {
-    const std::vector<WholeRate> capacity(2 * hosts, 12'500'000'000);
-    live_ = LiveScheduler::Make(capacity, {.rates = rates, .limits = {.coflows = 2 * coflows, .flows = 24 * coflows}})
-                .value();
+  Churn(std::uint32_t hosts, std::uint32_t coflows, LiveRates rates, std::uint64_t seed, std::uint32_t leaf = 0)
+      : hosts_(hosts), coflows_(coflows), leaf_(leaf), random_(seed) {
+    std::vector<WholeRate> capacity(2 * hosts, kPort);
+    if (leaf > 0) {
+      capacity.resize(2 * hosts + 2 * (hosts / leaf), kPort * leaf / 2);
+    }
+    const LiveLimits limits{.coflows = 2 * coflows, .flows = 24 * coflows, .hops = leaf > 0 ? 4u : 2u};
+    live_ = LiveScheduler::Make(capacity, {.rates = rates, .limits = limits}).value();
     while (live_->fabric().coflow_count < coflows_) {
       Prepare();
       WEIR_CHECK(live_->AddCoflow(coflow_).has_value());
@@ -32,12 +36,15 @@ class Churn {
     paths_.clear();
     flows_.clear();
     const std::size_t width = random_() % 8 == 0 ? 40 + random_() % 41 : 1 + random_() % 4;
+    std::vector<std::size_t> begins;
     for (std::size_t i = 0; i < width; ++i) {
-      paths_.push_back(static_cast<LinkIndex>(random_() % hosts_));
-      paths_.push_back(static_cast<LinkIndex>(hosts_ + random_() % hosts_));
+      begins.push_back(paths_.size());
+      AppendPath(static_cast<LinkIndex>(random_() % hosts_), static_cast<LinkIndex>(random_() % hosts_));
     }
+    begins.push_back(paths_.size());
     for (std::size_t i = 0; i < width; ++i) {
-      flows_.push_back({1 + static_cast<std::int64_t>(random_() % 1'000'000'000), std::span(paths_).subspan(2 * i, 2)});
+      const auto path = std::span(paths_).subspan(begins[i], begins[i + 1] - begins[i]);
+      flows_.push_back({1 + static_cast<std::int64_t>(random_() % 1'000'000'000), path});
     }
     const std::uint64_t id = ++next_id_;
     coflow_ = {CoflowId(id), static_cast<Nanoseconds>(id), 0, flows_};
@@ -79,8 +86,20 @@ class Churn {
   }
 
  private:
+  static constexpr WholeRate kPort = 12'500'000'000;
+
+  void AppendPath(LinkIndex from, LinkIndex to) {
+    paths_.push_back(from);
+    if (leaf_ > 0 && from / leaf_ != to / leaf_) {
+      paths_.push_back(2 * hosts_ + from / leaf_);
+      paths_.push_back(2 * hosts_ + hosts_ / leaf_ + to / leaf_);
+    }
+    paths_.push_back(hosts_ + to);
+  }
+
   std::uint32_t hosts_;
   std::uint32_t coflows_;
+  std::uint32_t leaf_;
   std::mt19937_64 random_;
   std::unique_ptr<LiveScheduler> live_;
   std::uint64_t next_id_ = 0;

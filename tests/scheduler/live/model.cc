@@ -93,8 +93,15 @@ std::string CompareRates(const Model& model, const LiveScheduler& scheduler) {
   return {};
 }
 
+/// Whether those in front of the label leave something on all links of the flow.
+bool CanRun(const LiveScheduler& scheduler, FlowIndex flow, std::uint64_t label) {
+  return std::ranges::all_of(scheduler.fabric().Path(flow), [&](const LiveFabric::Hop& hop) {
+    return scheduler.queues().full_from(hop.link) >= label;
+  });
+}
+
 /// What the queues of a link say is what the rates say.
-std::string CompareLink(const LiveScheduler& scheduler, LinkIndex link) {
+std::string CompareLink(const LiveScheduler& scheduler, LiveRates how, LinkIndex link) {
   const LiveFabric& fabric = scheduler.fabric();
   WholeRate left = fabric.capacity[link];
   std::uint64_t full_from = left == 0 ? 0 : LinkQueues::kNowhere;
@@ -105,16 +112,18 @@ std::string CompareLink(const LiveScheduler& scheduler, LinkIndex link) {
   for (std::size_t rank = 0; rank < scheduler.order().size(); ++rank) {
     const CoflowSlot slot = scheduler.order()[rank];
     WholeRate rate = 0;
+    bool takes_part = false;
     for (const FlowIndex flow : fabric.Flows(slot)) {
       if (std::ranges::find(fabric.Path(flow), link, &LiveFabric::Hop::link) == fabric.Path(flow).end()) {
         continue;
       }
       rate += fabric.rate[flow];
+      takes_part |= how == LiveRates::kMaxMin && CanRun(scheduler, flow, scheduler.queues().LabelOf(slot));
       if (entry == entries.size() || entries[entry].flow != flow || entries[entry++].slot != slot) {
         return fmt::format("the queue of link {} misses flow {}", link, flow);
       }
     }
-    if (rate > 0 && (user == users.size() || users[user].slot != slot || users[user++].rate != rate)) {
+    if ((rate > 0 || takes_part) && (user == users.size() || users[user].slot != slot || users[user++].rate != rate)) {
       return fmt::format("link {} does not know that slot {} uses {}", link, slot, rate);
     }
     left -= rate;
@@ -201,7 +210,7 @@ std::string Compare(const Model& model, const LiveScheduler& scheduler) {
     return fmt::format("the order is {}, expected {}", fmt::join(order, " "), fmt::join(model.Order(), " "));
   }
   for (LinkIndex link = 0; link < fabric.links(); ++link) {
-    if (std::string wrong = CompareLink(scheduler, link); !wrong.empty()) {
+    if (std::string wrong = CompareLink(scheduler, model.rates, link); !wrong.empty()) {
       return wrong;
     }
   }

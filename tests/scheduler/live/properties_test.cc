@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "tests/scheduler/live/churn.h"
 #include "tests/scheduler/live/model.h"
 
@@ -8,7 +10,7 @@ namespace {
 
 // To repeat one: RandomRun run(SEED) and Step() until it fails.
 TEST(LiveProperties, RepairedStateEqualsTheModel) {
-  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 20000; ++seed) {
     RandomRun run(seed);
     for (int step = 1; step <= 12; ++step) {
       ASSERT_EQ(run.Step(), "") << "RandomRun(" << seed << "), step " << step;
@@ -37,22 +39,27 @@ TEST(LiveProperties, RecomputeEqualsTheModelAndLosesNothing) {
   }
 }
 
-// 2,000 links, 10,000 coflows, about 80,000 flows: what was repaired over many events is what is computed anew.
-TEST(LiveProperties, RepairedRatesEqualFreshOnesAtFullScale) {
-  for (const LiveRates rates : {LiveRates::kGreedy, LiveRates::kMaxMin}) {
-    Churn churn(1000, 10'000, rates, 5);
-    for (int i = 0; i < 100; ++i) {
-      churn.Prepare();
-      churn.Apply();
-    }
-    const std::vector<WholeRate> repaired = churn.live().fabric().rate;
-    const std::vector<CoflowSlot> order(churn.live().order().begin(), churn.live().order().end());
-    churn.live().Recompute();
-    EXPECT_EQ(churn.live().fabric().rate, repaired);
-    EXPECT_TRUE(std::ranges::equal(churn.live().order(), order));
-    EXPECT_TRUE(churn.live().changed().empty());
+// 1,000 hosts, 10,000 coflows, about 80,000 flows: what was repaired over many events is what is computed anew.
+class LivePropertiesAtFullScale : public testing::TestWithParam<std::tuple<LiveRates, std::uint32_t>> {};
+
+TEST_P(LivePropertiesAtFullScale, RepairedRatesEqualFreshOnes) {
+  const auto [rates, leaf] = GetParam();
+  Churn churn(1000, 10'000, rates, 5, leaf);
+  for (int i = 0; i < 100; ++i) {
+    churn.Prepare();
+    churn.Apply();
   }
+  const std::vector<WholeRate> repaired = churn.live().fabric().rate;
+  const std::vector<CoflowSlot> order(churn.live().order().begin(), churn.live().order().end());
+  churn.live().Recompute();
+  EXPECT_EQ(churn.live().fabric().rate, repaired);
+  EXPECT_TRUE(std::ranges::equal(churn.live().order(), order));
+  EXPECT_TRUE(churn.live().changed().empty());
 }
+
+INSTANTIATE_TEST_SUITE_P(BigSwitchAndLeaves, LivePropertiesAtFullScale,
+                         testing::Combine(testing::Values(LiveRates::kGreedy, LiveRates::kMaxMin),
+                                          testing::Values(0u, 40u)));
 
 }  // namespace
 }  // namespace weir::scheduler
