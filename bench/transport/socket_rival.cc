@@ -3,15 +3,21 @@
 //   weir-socket-rival serve PORT
 //   weir-socket-rival send HOST PORT SIZE SECONDS THREADS SOCKETS WINDOW
 //   weir-socket-rival ping HOST PORT SIZE SECONDS THREADS SOCKETS
+//   weir-socket-rival cores
 //
 // A channel is a control connection and THREADS * SOCKETS for data (NCCL_SOCKET_NTHREADS, NCCL_NSOCKS_PERTHREAD). Of a
 // window of messages, the oldest alone is tested, as NCCL's proxy does. Testing it sends its size on the control
 // connection, and then cuts it into equal pieces of at least 64 KiB, one for each data connection in turn; helper
 // threads poll those. Without helpers (THREADS 0) the bytes follow the size on the control connection. Sender and
 // receiver have a buffer for each message of the window, as weir-perf has. Prints a line of JSON.
+//
+// "cores" prints how many nanoseconds a cache line takes from one core to another. In a virtual machine that changes
+// with where the host puts its cores: near, they share a cache; far, whatever one copies for the other takes three
+// times as long.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -198,6 +204,10 @@ class Window {
     return request.size;
   }
   std::uint32_t One() { return One(size_); }
+  /// Each buffer once, so that nothing that is measured is the first to touch memory.
+  void WarmUp() {
+    for (std::size_t i = 0; i < buffers_.size(); ++i) One();
+  }
 
  private:
   Channel& channel_;
@@ -249,6 +259,7 @@ int Serve(int port) {
   const auto out = MakeChannel(true, ask, fds, fds.size() / 2);
   Window from(in.get(), ask.size, ask.window);
   Window to(out.get(), ask.size, 1);
+  if (ask.ping == 0) from.WarmUp();
   const double cpu = CpuSeconds();
   while (from.One() != 0) {
     if (ask.ping != 0) to.One();
@@ -277,6 +288,7 @@ int Client(const char* host, int port, const Ask& ask, double seconds) {
   Window to(out.get(), ask.size, ask.window);
   Window from(in.get(), ask.size, 1);
   std::vector<double> halves;
+  if (ask.ping == 0) to.WarmUp();
   const double cpu = CpuSeconds();
   const double begin = Now();
   std::uint64_t messages = 0;
@@ -299,10 +311,43 @@ int Client(const char* host, int port, const Ask& ask, double seconds) {
   return 0;
 }
 
+void StayOn(std::size_t core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  if (sched_setaffinity(0, sizeof(set), &set) != 0) Die("cannot stay on a core");
+}
+
+/// Nanoseconds that a word takes from core 0 to core 1 or back.
+int Cores() {
+  constexpr int kTurns = 50'000;
+  alignas(128) std::atomic<int> word{0};
+  std::thread other([&word] {
+    StayOn(1);
+    for (int turn = 0; turn < kTurns; ++turn) {
+      while (word.load() != 2 * turn + 1) {
+      }
+      word.store(2 * turn + 2);
+    }
+  });
+  StayOn(0);
+  const double begin = Now();
+  for (int turn = 0; turn < kTurns; ++turn) {
+    word.store(2 * turn + 1);
+    while (word.load() != 2 * turn + 2) {
+    }
+  }
+  const double span = Now() - begin;
+  other.join();
+  std::printf("%.0f\n", span / kTurns / 2 * 1e9);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
+  if (command == "cores" && argc == 2) return Cores();
   if (command == "serve" && argc == 3) return Serve(std::atoi(argv[2]));
   const auto number = [&](int at) { return static_cast<std::uint64_t>(std::strtoull(argv[at], nullptr, 10)); };
   if (command == "send" && argc == 9) {
@@ -314,6 +359,7 @@ int main(int argc, char** argv) {
   std::fprintf(stderr,
                "usage: weir-socket-rival serve PORT\n"
                "       weir-socket-rival send HOST PORT SIZE SECONDS THREADS SOCKETS WINDOW\n"
-               "       weir-socket-rival ping HOST PORT SIZE SECONDS THREADS SOCKETS\n");
+               "       weir-socket-rival ping HOST PORT SIZE SECONDS THREADS SOCKETS\n"
+               "       weir-socket-rival cores\n");
   return 2;
 }

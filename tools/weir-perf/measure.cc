@@ -57,8 +57,18 @@ class Pump {
     return Status::Ok();
   }
 
+  /// Sends each buffer once, so that nothing that is measured is the first to touch memory.
+  Status WarmUp() {
+    while (posted_ < buffers_.size() || !empty()) {
+      if (Status status = Advance(posted_ < buffers_.size()); !status.ok()) return status;
+    }
+    warm_ = posted_;
+    return Status::Ok();
+  }
+
   bool empty() const { return under_way_.empty(); }
-  std::uint64_t posted() const { return posted_; }
+  /// Since the warm-up.
+  std::uint64_t posted() const { return posted_ - warm_; }
 
  private:
   transport::Sender& sender_;
@@ -67,6 +77,7 @@ class Pump {
   std::size_t in_flight_;
   std::deque<transport::Request*> under_way_;
   std::uint64_t posted_ = 0;
+  std::uint64_t warm_ = 0;
 };
 
 /// Waits for the other end to have everything: it answers a message of nothing.
@@ -82,6 +93,7 @@ Status MeasureBandwidth(const MeasureOptions& options, Rendezvous* rendezvous, t
   auto channels = AskFor({TestKind::kBandwidth, result->size, 0}, rendezvous, transport, nullptr);
   if (!channels) return channels.error();
   Pump pump(channels->sender.get(), result->size, options.in_flight);
+  if (Status status = pump.WarmUp(); !status.ok()) return status;
   const double cpu = ThreadCpuSeconds();
   const Nanoseconds begin = SteadyClock().Now();
   const auto span = static_cast<Nanoseconds>(options.seconds * 1e9);

@@ -24,9 +24,10 @@ struct TcpOptions {
   /// What a stream may hold in the kernel without having sent it (TCP_NOTSENT_LOWAT): less decides later who goes
   /// first, more costs fewer calls. 0: the system's.
   std::uint32_t unsent_bytes = 256 * 1024;
-  /// What a channel leaves in the kernel, unsent or unacknowledged, at most, but for what a long path needs: what is in
-  /// the cache when it is read costs half, see SendWindow.
-  Bytes in_kernel_bytes = 256 * 1024;
+  /// What a channel leaves in the kernel, unsent or unacknowledged, at most, but for what a long path needs: of a
+  /// message smaller than this, its size, a quarter of this at least. What is in the cache when it is read costs half,
+  /// see SendWindow.
+  Bytes in_kernel_bytes = 1024 * 1024;
   /// And at most what the path takes in this time and two round trips, and two segments: so long until a directive
   /// bites.
   Nanoseconds queue_time = 3 * kMillisecond;

@@ -44,9 +44,16 @@ Bytes SendWindow::least() const {
   return std::max(kLeast, kSegments * segment_);
 }
 
+Bytes SendWindow::LongPath() const {
+  return static_cast<Bytes>(kFastest * ToSeconds(round_trip_));
+}
+
+Bytes SendWindow::LimitFor(Bytes message) const {
+  return std::min(limit_, std::max({message, options_.most / 4, LongPath(), least()}));
+}
+
 void SendWindow::Limit() noexcept {
-  const auto long_path = static_cast<Bytes>(kFastest * ToSeconds(round_trip_));
-  const Bytes most = std::max({options_.most, long_path, least()});
+  const Bytes most = std::max({options_.most, LongPath(), least()});
   const double wanted = rate_ * ToSeconds(options_.queue_time + 2 * round_trip_) + static_cast<double>(least() / 2);
   limit_ = rate_ == 0 ? most
                       : static_cast<Bytes>(std::clamp(wanted, static_cast<double>(least()), static_cast<double>(most)));

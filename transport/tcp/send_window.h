@@ -21,7 +21,7 @@ namespace weir::transport::tcp {
 class SendWindow {
  public:
   struct Options {
-    Bytes most = 256 * 1024;                    ///< On a path so short that its round trip needs no more.
+    Bytes most = 1024 * 1024;                   ///< On a path so short that its round trip needs no more.
     Nanoseconds queue_time = 3 * kMillisecond;  ///< What may wait in front of the narrowest link.
   };
 
@@ -40,6 +40,10 @@ class SendWindow {
 
   /// In all connections of the channel together.
   Bytes limit() const { return limit_; }
+  /// The same while a message of `message` bytes is sent: on a short path no more than the message, a quarter of the
+  /// most at least. The memory of small messages stays in the cache if little lies beside it; that of large ones does
+  /// not, and what lies in the kernel lets both ends work at once.
+  Bytes LimitFor(Bytes message) const;
   /// The least that one connection must be allowed to hold.
   Bytes least() const;
   /// Bytes a second that the path took lately; 0: no sample yet.
@@ -47,6 +51,7 @@ class SendWindow {
 
  private:
   void Limit() noexcept;
+  Bytes LongPath() const;
 
   Options options_;
   Nanoseconds round_trip_ = 0;

@@ -149,7 +149,8 @@ bool TcpSender::Assign(Stream* stream) noexcept {
 /// How many of `wanted` bytes of payload the stream may take now: all, a good part of its share, or 0.
 Bytes TcpSender::Room(Stream* stream, Bytes wanted) noexcept {
   // What fits into one chunk cannot use the other streams, so nothing is kept free for them.
-  const Bytes most = stream->send->total > options_.stripe_bytes ? share_ : window_.limit();
+  const Bytes limit = window_.LimitFor(stream->send->total);
+  const Bytes most = stream->send->total > options_.stripe_bytes ? std::min(share_, limit) : limit;
   const Bytes worth = std::min(wanted, most / 2);
   if (stream->in_kernel + worth > most) stream->in_kernel = Unacknowledged(stream->socket);
   if (stream->in_kernel + worth > most) return 0;

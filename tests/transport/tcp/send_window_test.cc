@@ -31,6 +31,18 @@ TEST(SendWindow, BeginsWithTheMost) {
   EXPECT_EQ(Window(0).limit(), 256u * 1024);
 }
 
+TEST(SendWindow, OnAShortPathLeavesNoMoreInTheKernelThanTheMessage) {
+  const SendWindow window = Window(0);
+  EXPECT_EQ(window.LimitFor(1), 64u * 1024);
+  EXPECT_EQ(window.LimitFor(100'000), 100'000u);
+  EXPECT_EQ(window.LimitFor(Bytes{1} << 30), 256u * 1024);
+}
+
+TEST(SendWindow, OnALongPathFillsItWithSmallMessagesToo) {
+  const SendWindow window = Window(50 * kMillisecond);
+  EXPECT_EQ(window.LimitFor(1), window.limit());
+}
+
 TEST(SendWindow, OnASlowPathHoldsWhatPassesInTheQueueTimeAndTwoRoundTrips) {
   SendWindow window = Window(kMillisecond);
   Nanoseconds now = kSecond;
