@@ -21,7 +21,7 @@ namespace weir::client {
 
 inline constexpr std::uint32_t kSegmentMagic = 0x52494557;  // "WEIR"
 inline constexpr std::uint16_t kSegmentVersionMajor = 1;
-inline constexpr std::uint16_t kSegmentVersionMinor = 1;  ///< 1: LaneStalls.
+inline constexpr std::uint16_t kSegmentVersionMinor = 2;  ///< 1: LaneStalls; 2: its sends.
 
 inline constexpr std::uint32_t kMaxLanes = 128;          ///< Peers of one process; further peers run unmanaged.
 inline constexpr std::uint32_t kMaxSockets = 1024;       ///< Data sockets of one process; further ones run unmanaged.
@@ -94,13 +94,17 @@ struct MessageEntry {
   std::atomic<std::uint32_t> held;     ///< (P) 1 if that first write was refused by a hold
 };
 
-/// Where the time of a lane's coflows went, added up over its connections. Only processes that know it write it (those
-/// with the NCCL plugin); zeros otherwise.
+/// Where the time of a lane's coflows went, and how they are known, added up over its connections. Only processes that
+/// know it write it (those with the NCCL plugin); zeros otherwise.
 struct alignas(64) LaneStalls {
   std::atomic<std::int64_t> gpu_ns;      ///< (P) within a coflow, nothing under way and nothing ready to be sent
   std::atomic<std::int64_t> credit_ns;   ///< (P) until the peer had room for a transfer
   std::atomic<std::int64_t> network_ns;  ///< (P) something was under way
   std::atomic<std::int64_t> held_ns;     ///< (P) a transfer was ready, and a hold kept it from beginning
+  // Transfers that began, by how their coflow was known:
+  std::atomic<std::uint64_t> sends_by_profiler;    ///< (P) exactly
+  std::atomic<std::uint64_t> sends_by_attributes;  ///< (P) by what NCCL says of operations
+  std::atomic<std::uint64_t> sends_by_idle_gap;    ///< (P) by pauses
 };
 
 struct alignas(64) SegmentHeader {

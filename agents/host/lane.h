@@ -42,6 +42,14 @@ struct LaneStalls {
   friend bool operator==(const LaneStalls&, const LaneStalls&) = default;
 };
 
+/// Transfers of a lane by how their coflows were known, as far as the process says so; see client::LaneStalls.
+struct LaneSends {
+  std::uint64_t by_profiler = 0;
+  std::uint64_t by_attributes = 0;
+  std::uint64_t by_idle_gap = 0;
+  friend bool operator==(const LaneSends&, const LaneSends&) = default;
+};
+
 /// What the shell last read from a lane. Untrusted: any value may appear.
 struct LaneSample {
   Bytes accepted = 0;          ///< Taken by the kernel since the lane opened.
@@ -51,6 +59,7 @@ struct LaneSample {
   bool start_taken = false;    ///< `want_start` was armed and is not any more.
   bool drain_taken = false;    ///< The same for `want_drain`.
   LaneStalls stalls = {};
+  LaneSends sends = {};
 };
 
 /// What the kernel says of the sockets of a lane, added up.

@@ -109,7 +109,8 @@ void SegmentHost::Look(News* news) {
     const LaneSample& now = samples[i];
     const bool changed = now.start_taken || now.drain_taken || now.rest != known.last.rest ||
                          now.accepted != known.last.accepted || now.messages != known.last.messages ||
-                         now.sockets != known.last.sockets || now.stalls != known.last.stalls;
+                         now.sockets != known.last.sockets || now.stalls != known.last.stalls ||
+                         now.sends != known.last.sends;
     known.last = now;
     if (changed) news->samples.emplace_back(i, now);
   }
@@ -144,6 +145,7 @@ LaneSample SegmentHost::ReadCounters(std::uint32_t lane) {
   sample.messages = slot.messages.load();
   const client::LaneStalls& stalls = segment_->stalls[lane];
   sample.stalls = {stalls.gpu_ns.load(), stalls.credit_ns.load(), stalls.network_ns.load(), stalls.held_ns.load()};
+  sample.sends = {stalls.sends_by_profiler.load(), stalls.sends_by_attributes.load(), stalls.sends_by_idle_gap.load()};
   return sample;
 }
 

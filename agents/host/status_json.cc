@@ -33,7 +33,10 @@ json::object LaneJson(const AgentEngine::Lane& lane) {
           {"stalls_ms", json::object{{"gpu", Milliseconds(lane.sample.stalls.gpu)},
                                      {"credit", Milliseconds(lane.sample.stalls.credit)},
                                      {"network", Milliseconds(lane.sample.stalls.network)},
-                                     {"held", Milliseconds(lane.sample.stalls.held)}}}};
+                                     {"held", Milliseconds(lane.sample.stalls.held)}}},
+          {"sends_known_by", json::object{{"profiler", lane.sample.sends.by_profiler},
+                                          {"attributes", lane.sample.sends.by_attributes},
+                                          {"idle-gap", lane.sample.sends.by_idle_gap}}}};
 }
 
 json::object ProcessJson(const AgentEngine& engine, const AgentEngine::Process& process) {

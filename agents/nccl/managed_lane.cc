@@ -3,6 +3,16 @@
 #include <algorithm>
 
 namespace weir::nccl {
+namespace {
+
+void CountSend(Attribution by, client::LaneStalls* of) noexcept {
+  std::atomic<std::uint64_t>& count = by == Attribution::kProfiler     ? of->sends_by_profiler
+                                      : by == Attribution::kAttributes ? of->sends_by_attributes
+                                                                       : of->sends_by_idle_gap;
+  count.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
 
 void ManagedLane::Connected(std::span<const int> fds, bool may_mark) {
   if (link_ != nullptr) place_ = link_->Open(fds, may_mark);
@@ -90,6 +100,7 @@ void ManagedLane::Begun(const TransferIdentity& what, Bytes bytes, Bytes sent, N
     sent_ = sent;
     return;
   }
+  CountSend(what.key.attribution, &known->stalls[place_.lane]);
   TellMessage(known, what, bytes, false, now);
   link_->coflows(place_.lane).Add(what.key, bytes);
   link_->RingIfWanted(known->lanes[place_.lane].want_start);

@@ -98,6 +98,17 @@ TEST_F(SegmentHostTest, RestsOfALanesSocketsAddUp) {
   EXPECT_EQ(news_.samples[1].second.rest, 3u);
 }
 
+TEST_F(SegmentHostTest, HowSendsAreKnownIsNewsWhenItChanges) {
+  OpenLane(1);
+  Look();
+  process_->stalls[1].sends_by_profiler.store(3);
+  process_->stalls[1].sends_by_attributes.store(2);
+  process_->stalls[1].sends_by_idle_gap.store(1);
+  ASSERT_EQ(Look().samples.size(), 1u);
+  EXPECT_EQ(news_.samples[0].second.sends, (LaneSends{3, 2, 1}));
+  EXPECT_TRUE(Look().samples.empty());
+}
+
 TEST_F(SegmentHostTest, StallsAreNewsWhenTheyChange) {
   OpenLane(1);
   Look();

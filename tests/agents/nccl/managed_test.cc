@@ -118,6 +118,8 @@ TEST_F(NcclManaged, TheAgentIsToldOfLanesAndOfWhatEachCoflowSends) {
     EXPECT_GT(segment.stalls[0].network_ns, 0);
     EXPECT_GT(segment.stalls[0].gpu_ns, 0);
     EXPECT_EQ(segment.stalls[0].held_ns, 0);
+    EXPECT_GT(segment.stalls[0].sends_by_profiler, 0u);
+    EXPECT_EQ(segment.stalls[0].sends_by_attributes + segment.stalls[0].sends_by_idle_gap, 0u);
     EXPECT_GT(segment.header.sockets_used, 0u);
     for (std::uint32_t i = 0; i < segment.header.sockets_used; ++i) {
       EXPECT_EQ(segment.sockets[i].rest, 0u);
@@ -218,7 +220,7 @@ TEST_F(NcclManaged, NoCapIsBelowTheFloor) {
 }
 
 TEST_F(NcclManaged, ADirectivesMarksAreOnThePackets) {
-  Child child = Start(1500, {"--sizes=64K"}, {"WEIR_NCCL_TRAFFIC_CLASS=32"});
+  Child child = Start(400, {"--sizes=64K", "--compute_ms=5"}, {"WEIR_NCCL_TRAFFIC_CLASS=32"});
   WaitForTraffic(&child);
   EXPECT_TRUE(AnyIs(32, child.pid()));
   for (const std::size_t process : {0u, 1u}) agent_.SetMarks(process, 0, 1u << 31 | 5u << 8 | 0x88u);
@@ -227,7 +229,8 @@ TEST_F(NcclManaged, ADirectivesMarksAreOnThePackets) {
 }
 
 TEST_F(NcclManaged, TheEnvironmentGoesFirstIfItIsToldSo) {
-  Child child = Start(1500, {"--sizes=64K"}, {"WEIR_NCCL_TRAFFIC_CLASS=32", "WEIR_NCCL_CLASS_FROM=environment"});
+  Child child =
+      Start(400, {"--sizes=64K", "--compute_ms=5"}, {"WEIR_NCCL_TRAFFIC_CLASS=32", "WEIR_NCCL_CLASS_FROM=environment"});
   WaitForTraffic(&child);
   for (const std::size_t process : {0u, 1u}) agent_.SetMarks(process, 0, 1u << 31 | 5u << 8 | 0x88u);
   Pause(200'000'000);
