@@ -22,8 +22,8 @@ RdmaOptions Bound(Nanoseconds dead_after) {
   RdmaOptions options;
   options.dead_after = dead_after;
   // 0.54 s: a lost packet is not to cost seconds, and what is merely under way on this slow machine is not to be
-  // repeated. With 67 ms, Soft-RoCE (Linux 6.1) took two flaps of some thirty badly: its peer refused a request as
-  // invalid, or the end of a message was acknowledged and not told.
+  // repeated. With 67 ms, two of about sixteen runs went badly: the peer refused a request as invalid, or both ends
+  // waited without an error. Why is not known.
   options.timeout = 17;
   return options;
 }
