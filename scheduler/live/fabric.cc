@@ -135,6 +135,7 @@ void LiveFabric::AddFlow(CoflowSlot slot, const LiveFlow& flow) {
   rate[index] = 0;
   bytes_left[slot] += flow.bytes;
   flow_lists.Append(&flows_of[slot], index);
+  longest_path = std::max(longest_path, static_cast<std::uint32_t>(flow.path.size()));
   for (const LinkIndex link : flow.path) {
     if (seen_[link] != stamp_) {
       seen_[link] = stamp_;

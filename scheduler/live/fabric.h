@@ -90,6 +90,7 @@ struct LiveFabric {
   LiveLimits limits;
   std::uint32_t coflow_count = 0;
   std::uint32_t flow_count = 0;
+  std::uint32_t longest_path = 0;  ///< Links of the longest path that any flow ever had.
 
   // By link.
   std::vector<WholeRate> capacity;

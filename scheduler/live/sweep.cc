@@ -1,6 +1,7 @@
 #include "scheduler/live/sweep.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 namespace weir::scheduler {
@@ -134,9 +135,10 @@ void Sweep::TakeAllAt(std::uint64_t label) {
 }
 
 /// Whether the link was no bottleneck for the coflow, and is none: it uses the same as before, and then as now so much
-/// stays that no rounding of the others' shares makes this link the narrowest one. Shares found one after another can
-/// fall by a byte/s for each flow that was given its rate in between, no more, and all flows of the coflow may be on
-/// the link.
+/// stays that no rounding of the others' shares makes this link the narrowest one. Rates are whole numbers, so where
+/// one link is given out, a flow may get less than the share by what others of its links had given beyond theirs. A
+/// byte/s of that starts at each flow, at most doubles with each link that it passes on over, and stays within one
+/// coflow.
 bool Sweep::IsUnconcerned(const Stop& stop) const {
   if (stop.link == kForced || stop.version == kSeeded || stop.version != state_[stop.link].version) {
     return false;
@@ -146,9 +148,10 @@ bool Sweep::IsUnconcerned(const Stop& stop) const {
     return false;
   }
   const Before& before = before_[state.before_begin + state.before_next];
-  const auto flows = static_cast<WholeRate>(fabric_.Flows(stop.slot).size());
+  const auto flows = static_cast<double>(fabric_.Flows(stop.slot).size());
+  const auto stays = static_cast<double>(std::min(state.before_left, state.left) - state.stop_use);
   return before.label == stop.label && before.rate == state.stop_use &&
-         std::min(state.before_left, state.left) - state.stop_use > flows * (flows + 1);
+         stays > flows * (flows + 1) * std::exp2(fabric_.longest_path);
 }
 
 void Sweep::Take(const Stop& stop) {

@@ -10,11 +10,19 @@ namespace {
 
 // To repeat one: RandomRun run(SEED) and Step() until it fails.
 TEST(LiveProperties, RepairedStateEqualsTheModel) {
-  for (std::uint64_t seed = 1; seed <= 20000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     RandomRun run(seed);
     for (int step = 1; step <= 12; ++step) {
       ASSERT_EQ(run.Step(), "") << "RandomRun(" << seed << "), step " << step;
     }
+  }
+}
+
+// Found among 200,000 seeds: a flow whose share was rounded to nothing had a link that changed, where it used nothing.
+TEST(LiveProperties, WhoseShareWasRoundedToNothingTakesPartAgain) {
+  RandomRun run(17654);
+  for (int step = 1; step <= 12; ++step) {
+    ASSERT_EQ(run.Step(), "") << "step " << step;
   }
 }
 
