@@ -1,6 +1,7 @@
 // The life of processes and lanes, and what the coordinator is told of it.
 #include "agents/host/engine.h"
 
+#include "agents/host/status_json.h"
 #include "tests/agents/host/engine_fixture.h"
 
 namespace weir::agents {
@@ -300,6 +301,18 @@ TEST_F(LaneLife, WildValuesFromAProcessAreSurvived) {
   Take();
   Measured(ref, 0);
   EXPECT_EQ(At(ref).phase, Phase::kIdle);
+}
+
+TEST_F(LaneLife, TheStatusSaysWhereTimeWentAndHowCoflowsAreKnown) {
+  LaneSample sample;
+  sample.stalls = {1 * kMillisecond, 2 * kMillisecond, 3 * kMillisecond, 4 * kMillisecond};
+  sample.sends = {5, 6, 7};
+  engine_.OnSample(now_, Lane(), sample);
+  const std::string status = StatusJson(engine_, {});
+  for (const char* expected : {R"("stalls_ms":{"gpu":1E0,"credit":2E0,"network":3E0,"held":4E0})",
+                               R"("sends_known_by":{"profiler":5,"attributes":6,"idle-gap":7})"}) {
+    EXPECT_NE(status.find(expected), std::string::npos) << status;
+  }
 }
 
 /// A job that sends ten messages in a row, two milliseconds apart, and then computes for a second: long enough for its
