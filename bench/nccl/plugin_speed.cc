@@ -11,13 +11,11 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -27,10 +25,13 @@
 #include <string>
 #include <vector>
 
+#include "bench/process_time.h"
 #include "tools/weir-perf/emulate/net.h"
 
 namespace {
 
+using weir::bench::CpuSeconds;
+using weir::bench::Now;
 using weir::tools::emulate::Net;
 namespace abi = weir::nccl::abi;
 
@@ -38,17 +39,6 @@ constexpr std::size_t kWindow = 8;
 constexpr std::size_t kConnectionsMax = 64;
 constexpr double kPatience_s = 30;
 constexpr int kTag = 1;
-
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double CpuSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
-}
 
 [[noreturn]] void Die(const std::string& what) {
   std::fprintf(stderr, "weir-nccl-speed: %s\n", what.c_str());

@@ -18,7 +18,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,7 +25,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
@@ -39,7 +37,12 @@
 #include <thread>
 #include <vector>
 
+#include "bench/process_time.h"
+
 namespace {
+
+using weir::bench::CpuSeconds;
+using weir::bench::Now;
 
 constexpr std::size_t kPieceMin = 64 * 1024;
 constexpr std::size_t kMemoryMax = 64u << 20;  ///< Of all buffers of one end, as weir-perf.
@@ -47,17 +50,6 @@ constexpr std::size_t kMemoryMax = 64u << 20;  ///< Of all buffers of one end, a
 [[noreturn]] void Die(const char* what) {
   std::fprintf(stderr, "weir-socket-rival: %s: %s\n", what, std::strerror(errno));
   std::exit(1);
-}
-
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double CpuSeconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
 /// Moves what goes now; false when that is nothing.
