@@ -112,6 +112,7 @@ Status Answer(const Plan& plan, Rendezvous* rendezvous, transport::Transport* tr
   for (std::uint32_t i = 0; i < plan.count; ++i) {
     Bytes size = 0;
     if (Status status = ReceiveOne(channels->receiver.get(), &room, &size, to); !status.ok()) return status;
+    if (size == 0 && plan.size > 0) break;  // The asker's time is over.
     if (Status status = SendOne(channels->sender.get(), data, from); !status.ok()) return status;
   }
   return Status::Ok();

@@ -17,8 +17,9 @@ enum class TestKind { kBandwidth, kLatency, kSoak, kCoflows };
 /// One test, as the two ends agree on it.
 struct Plan {
   TestKind kind = TestKind::kBandwidth;
-  Bytes size = 0;           ///< Of a message; soak: of everything, each way.
-  std::uint32_t count = 0;  ///< Latency: round trips. Soak: seed. Coflows: how many.
+  Bytes size = 0;  ///< Of a message; soak: of everything, each way.
+  /// Latency: round trips at most, an empty message ends them before. Soak: seed. Coflows: how many.
+  std::uint32_t count = 0;
 };
 
 inline constexpr Bytes kSizeMax = Bytes{4} << 30;   ///< Of a message.

@@ -115,23 +115,25 @@ Status MeasureBandwidth(const MeasureOptions& options, Rendezvous* rendezvous, t
 
 Status MeasureLatency(const MeasureOptions& options, Rendezvous* rendezvous, transport::Transport* transport,
                       SizeResult* result) {
-  // So many as fit into the time if bytes alone counted, at 10 Gbit/s there and back.
-  const double fit = options.seconds / (2 * static_cast<double>(result->size) * 8 / 10e9 + 1e-5);
-  const auto count = static_cast<std::uint32_t>(std::clamp(fit, 5.0, static_cast<double>(options.pings)));
-  auto channels = AskFor({TestKind::kLatency, result->size, count}, rendezvous, transport, nullptr);
+  auto channels = AskFor({TestKind::kLatency, result->size, options.pings}, rendezvous, transport, nullptr);
   if (!channels) return channels.error();
   const std::vector<std::byte> data(result->size, std::byte{0x5a});
   std::vector<std::byte> room(std::max<Bytes>(result->size, 1));
   const transport::MemoryId from = Known(channels->sender.get(), data);
   const transport::MemoryId to = Known(channels->receiver.get(), room);
   std::vector<double> halves;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  const Nanoseconds until = SteadyClock().Now() + static_cast<Nanoseconds>(options.seconds * 1e9);
+  while (halves.size() < options.pings && (halves.size() < kPingsMin || SteadyClock().Now() < until)) {
     Bytes size = 0;
     const Nanoseconds begin = SteadyClock().Now();
     if (Status status = SendOne(channels->sender.get(), data, from); !status.ok()) return status;
     if (Status status = ReceiveOne(channels->receiver.get(), &room, &size, to); !status.ok()) return status;
     halves.push_back(static_cast<double>(SteadyClock().Now() - begin) / 2e3);
   }
+  if (halves.size() < options.pings) {
+    if (Status status = SendOne(channels->sender.get(), {}); !status.ok()) return status;
+  }
+  result->pings = static_cast<std::uint32_t>(halves.size());
   halves.erase(halves.begin(), halves.begin() + static_cast<std::ptrdiff_t>(halves.size() / 10));  // Warm-up.
   std::sort(halves.begin(), halves.end());
   result->latency_p50_us = halves[halves.size() / 2];

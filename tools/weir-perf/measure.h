@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "coflow/status.h"
@@ -17,12 +18,16 @@ struct SizeResult {
   double cpu_seconds_per_gb = 0;   ///< Of both ends; 1 GB is 10^9 bytes.
   double latency_p50_us = 0;       ///< Half of a round trip.
   double latency_p99_us = 0;
+  std::uint32_t pings = 0;  ///< Round trips that were made, a tenth of them as warm-up.
 };
 
+/// Whatever the time, unless fewer are asked for: of fewer, a median says nothing.
+inline constexpr std::uint32_t kPingsMin = 5;
+
 struct MeasureOptions {
-  double seconds = 1;            ///< Of each bandwidth run.
+  double seconds = 1;            ///< Of each bandwidth run; after so long no ping begins but the first kPingsMin.
   std::uint32_t in_flight = 8;   ///< Sends under way.
-  std::uint32_t pings = 10'000;  ///< At most; and at most `seconds` of them.
+  std::uint32_t pings = 10'000;  ///< At most; 1 at least.
   bool bandwidth = true;
   bool latency = true;
 };

@@ -82,7 +82,8 @@ Sheet SizesSheet(const std::vector<SizeResult>& results) {
                    {"messages_per_second", "messages/s"},
                    {"cpu_seconds_per_gb", "CPU s/GB"},
                    {"latency_p50_us", "p50 us"},
-                   {"latency_p99_us", "p99 us"}};
+                   {"latency_p99_us", "p99 us"},
+                   {"pings", "pings"}};
   sheet.axis = "size";
   sheet.unit = "Gbit/s";
   sheet.curves = {{"throughput", {}}};
@@ -93,7 +94,8 @@ Sheet SizesSheet(const std::vector<SizeResult>& results) {
                           Number(one.messages_per_second, 1, fmt::format("{:.0f}", one.messages_per_second)),
                           Number(one.cpu_seconds_per_gb, 4, fmt::format("{:.3f}", one.cpu_seconds_per_gb)),
                           Number(one.latency_p50_us, 2, fmt::format("{:.1f}", one.latency_p50_us)),
-                          Number(one.latency_p99_us, 2, fmt::format("{:.1f}", one.latency_p99_us))});
+                          Number(one.latency_p99_us, 2, fmt::format("{:.1f}", one.latency_p99_us)),
+                          Number(one.pings, 0, std::to_string(one.pings))});
     sheet.marks.push_back(SizeName(one.size));
     sheet.curves[0].values.push_back(gigabits);
   }

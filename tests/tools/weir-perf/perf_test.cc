@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tools/weir-perf/ends.h"
+#include "tools/weir-perf/measure.h"
 #include "tools/weir-perf/rendezvous.h"
 #include "tools/weir-perf/report.h"
 #include "tools/weir-perf/soak.h"
@@ -124,6 +125,40 @@ TEST(PerfSoak, OneBitThatDiffersIsFound) {
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().code(), StatusCode::kInternal);
   EXPECT_NE(result.error().message().find("differs within"), std::string::npos) << result.error().message();
+}
+
+/// Makes pings of 1 KB over loopback, one time after the other, each for so long; returns how many each had.
+std::vector<std::uint32_t> PingsOf(const std::vector<MeasureOptions>& times) {
+  transport::TcpOptions options;
+  options.interfaces = "=lo";
+  const auto transport = std::move(transport::MakeTcpTransport(options).value());
+  const auto point = std::move(MeetingPoint::Open("127.0.0.1", 0).value());
+  const auto meeting = std::move(Rendezvous::Connect("127.0.0.1", point->port()).value());
+  std::thread server([&] {
+    const auto client = std::move(point->Accept().value());
+    EXPECT_TRUE(Serve(client.get(), transport.get()).ok());
+  });
+  std::vector<std::uint32_t> pings;
+  for (const MeasureOptions& one : times) {
+    const auto result = MeasureSize(1024, one, meeting.get(), transport.get());
+    EXPECT_TRUE(result.has_value()) << result.error().message();
+    pings.push_back(result ? result->pings : 0);
+  }
+  EXPECT_TRUE(meeting->Send("bye").ok());
+  server.join();
+  return pings;
+}
+
+TEST(PerfLatency, TimeOrNumberEndsThePingsAndTheNextTestIsServed) {
+  MeasureOptions options;
+  options.bandwidth = false;
+  options.seconds = 0;
+  MeasureOptions few = options;
+  few.pings = 3;
+  MeasureOptions long_time = options;
+  long_time.seconds = 3600;
+  long_time.pings = 40;
+  EXPECT_EQ(PingsOf({options, few, long_time, options}), (std::vector<std::uint32_t>{kPingsMin, 3, 40, kPingsMin}));
 }
 
 TEST(PerfServe, APlanThatMakesNoSenseIsAnsweredAndTheNextOneServed) {

@@ -17,16 +17,17 @@ std::string Printed(const Sheet& sheet, PerfOutput output) {
 }
 
 TEST(PerfReport, SaysTheSameAsTableJsonAndCsv) {
-  const Sheet sheet = SizesSheet({{65536, 20e9, 38146.97, 0.25, 18.5, 60.25}});
+  const Sheet sheet = SizesSheet({{65536, 20e9, 38146.97, 0.25, 18.5, 60.25, 900}});
   EXPECT_EQ(Printed(sheet, PerfOutput::kTable),
-            "size  Gbit/s  messages/s  CPU s/GB  p50 us  p99 us\n"
-            " 64K  20.000       38147     0.250    18.5    60.2\n");
-  EXPECT_EQ(Printed(sheet, PerfOutput::kJson),
-            "[\n  {\"size\": 65536, \"bits_per_second\": 20000000000, \"messages_per_second\": 38147.0, "
-            "\"cpu_seconds_per_gb\": 0.2500, \"latency_p50_us\": 18.50, \"latency_p99_us\": 60.25}\n]\n");
+            "size  Gbit/s  messages/s  CPU s/GB  p50 us  p99 us  pings\n"
+            " 64K  20.000       38147     0.250    18.5    60.2    900\n");
+  EXPECT_EQ(
+      Printed(sheet, PerfOutput::kJson),
+      "[\n  {\"size\": 65536, \"bits_per_second\": 20000000000, \"messages_per_second\": 38147.0, "
+      "\"cpu_seconds_per_gb\": 0.2500, \"latency_p50_us\": 18.50, \"latency_p99_us\": 60.25, \"pings\": 900}\n]\n");
   EXPECT_EQ(Printed(sheet, PerfOutput::kCsv),
-            "size,bits_per_second,messages_per_second,cpu_seconds_per_gb,latency_p50_us,latency_p99_us\n"
-            "65536,20000000000,38147.0,0.2500,18.50,60.25\n");
+            "size,bits_per_second,messages_per_second,cpu_seconds_per_gb,latency_p50_us,latency_p99_us,pings\n"
+            "65536,20000000000,38147.0,0.2500,18.50,60.25,900\n");
 }
 
 TEST(PerfReport, ACapIsComparedWithWhatWasSent) {
