@@ -66,7 +66,12 @@ std::vector<Finding> Examine(const BackendSettings&) {
 }  // namespace
 
 Backend DpdkBackend() {
-  return {"dpdk", "our own protocol over a device that DPDK drives; set it with --options", Make, Examine};
+  FaultSupport faults;
+  faults.mtu = 1500;
+  faults.options = {"device=net_af_packet0;iface=weir0,address=10.77.1.11",
+                    "device=net_af_packet0;iface=weir0,address=10.77.1.12"};
+  faults.told_of_exit = false;
+  return {"dpdk", "our own protocol over a device that DPDK drives; set it with --options", Make, Examine, faults};
 }
 
 }  // namespace weir::tools

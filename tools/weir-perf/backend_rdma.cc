@@ -116,7 +116,10 @@ std::vector<Finding> Examine(const BackendSettings& settings) {
 }  // namespace
 
 Backend RdmaBackend() {
-  return {"rdma", "verbs: InfiniBand and RoCE", Make, Examine};
+  FaultSupport faults;
+  faults.no_link =
+      "a device of RDMA cannot be put on the link that weir-perf makes; cut its cable or switch port instead";
+  return {"rdma", "verbs: InfiniBand and RoCE", Make, Examine, faults};
 }
 
 }  // namespace weir::tools

@@ -117,7 +117,7 @@ std::vector<Finding> Examine(const BackendSettings& settings) {
 }  // namespace
 
 Backend TcpBackend() {
-  return {"tcp", "the kernel's TCP; always there, needs no privilege", Make, Examine};
+  return {"tcp", "the kernel's TCP; always there, needs no privilege", Make, Examine, {}};
 }
 
 }  // namespace weir::tools

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -39,6 +40,14 @@ struct Finding {
   std::string advice;  ///< What to do; empty for kGood.
 };
 
+/// What `weir-perf faults` must know of a backend.
+struct FaultSupport {
+  std::string_view no_link;                 ///< Why it cannot run over a TestLink; empty: it can.
+  std::uint32_t mtu = 9000;                 ///< Of that link.
+  std::array<std::string_view, 2> options;  ///< --options of the two ends there, unless others are given.
+  bool told_of_exit = true;  ///< The kernel says when the peer's process has ended; else it is noticed as silence is.
+};
+
 struct Backend {
   std::string_view name;
   std::string_view summary;  ///< For --help and the doctor, a few words.
@@ -46,6 +55,7 @@ struct Backend {
   Result<std::unique_ptr<transport::Transport>> (*make)(const BackendSettings& settings);
   /// What the doctor says of this host. Changes nothing, needs no privilege, and is over at once.
   std::vector<Finding> (*examine)(const BackendSettings& settings);
+  FaultSupport faults;
 };
 
 std::span<const Backend> Backends();

@@ -98,8 +98,8 @@ Status Answer(const Plan& plan, Rendezvous* rendezvous, transport::Transport* tr
                          channels->sender.get());
   }
   if (plan.kind == TestKind::kSoak) {
-    const auto result = Soak(plan, false, channels);
-    return result ? Status::Ok() : result.error();
+    SoakResult seen;
+    return Soak(plan, false, channels, &seen);
   }
   if (plan.kind == TestKind::kBandwidth) {
     if (Status status = Drain(channels->receiver.get(), plan.size, cpu_from); !status.ok()) return status;

@@ -14,11 +14,13 @@
 #include "tools/weir-perf/emulate/emulate.h"
 #include "tools/weir-perf/emulate/nccl_doctor.h"
 #include "tools/weir-perf/ends.h"
+#include "tools/weir-perf/faults.h"
 #include "tools/weir-perf/levels.h"
 #include "tools/weir-perf/measure.h"
 #include "tools/weir-perf/rendezvous.h"
 #include "tools/weir-perf/report.h"
 #include "tools/weir-perf/soak.h"
+#include "tools/weir-perf/test_link.h"
 #include "transport/clock.h"
 
 DEFINE_string(server, "",
@@ -43,8 +45,17 @@ DEFINE_string(backend, "tcp", "what moves the bytes; both ends must say the same
 DEFINE_string(options, "", "what only the backend knows: key=value,key=value");
 DEFINE_int32(streams, 0, "connections that a channel spreads large messages over; 0: the backend's default");
 DEFINE_int32(stripe_kb, 0, "in chunks of this; 0: the backend's default");
-DEFINE_double(gb, 1, "\"soak\": 10^9 bytes each way; the first message is half of it");
-DEFINE_int32(seed, 1, "\"soak\": of sizes, bytes and directives");
+DEFINE_string(
+    scenarios, "all",
+    "\"faults\": all, or some of kill,freeze,cut,flap,loss; the last three need a link of our own, so root or "
+    "user namespaces");
+DEFINE_double(lasts_ms, 500, "\"faults\": how long freeze and flap last");
+DEFINE_double(loss_percent, 1, "\"faults\": of frames that loss loses, each way");
+DEFINE_string(peer_options, "", "\"faults\": --options of the peer; empty: as ours, or the backend's own for the link");
+DEFINE_double(gb, 0,
+              "\"soak\", \"faults\": 10^9 bytes each way, the first message is half of it (0: 1 of a soak, 0.1 of each "
+              "scenario)");
+DEFINE_int32(seed, 1, "\"soak\", \"faults\": of sizes, bytes, directives and losses");
 DEFINE_int32(dead_after_ms, 10000, "a link over which nothing came back for so long is dead");
 DEFINE_string(interfaces, "", "network interfaces, as in NCCL_SOCKET_IFNAME; empty: the environment's");
 DEFINE_string(output, "table", "table, json or csv");
@@ -99,6 +110,9 @@ constexpr const char* kUsage =
     "  weir-perf coflows --server HOST --coflows 4x7,2x3/1G,0@0.5-1   who has what over time\n"
     "  weir-perf soak   --server HOST --gb 5         random messages both ways under changing directives, each byte "
     "compared\n"
+    "  weir-perf faults                              the peer killed or stopped, the link cut, flapping or losing: "
+    "what "
+    "comes of it\n"
     "  weir-perf doctor                              which backends this host can use, and what to do about the rest\n"
     "  weir-perf nccl-emulate --plugin PATH          a network plugin of NCCL's driven as NCCL does, all ranks on this "
     "host\n"
@@ -226,7 +240,8 @@ Result<Sheet> LookAtCoflows(Rendezvous* rendezvous, Transport* transport) {
 }
 
 Result<Sheet> MeasureSoak(Rendezvous* rendezvous, Transport* transport) {
-  const weir::tools::Plan plan{weir::tools::TestKind::kSoak, static_cast<weir::Bytes>(FLAGS_gb * 1e9),
+  const double gb = FLAGS_gb == 0 ? 1 : FLAGS_gb;
+  const weir::tools::Plan plan{weir::tools::TestKind::kSoak, static_cast<weir::Bytes>(gb * 1e9),
                                static_cast<std::uint32_t>(FLAGS_seed)};
   const weir::tools::ChangingDirectives directives(plan.count);
   weir::transport::Pacer pacer;
@@ -234,13 +249,13 @@ Result<Sheet> MeasureSoak(Rendezvous* rendezvous, Transport* transport) {
   auto channels = weir::tools::AskFor(plan, rendezvous, transport, &lane);
   if (!channels) return tl::unexpected(channels.error());
   const weir::Nanoseconds begin = weir::transport::SteadyClock().Now();
-  const auto result = weir::tools::Soak(plan, true, &*channels);
-  if (!result) return tl::unexpected(result.error());
+  weir::tools::SoakResult seen;
+  if (Status status = weir::tools::Soak(plan, true, &*channels, &seen); !status.ok()) return tl::unexpected(status);
   const auto end = rendezvous->Receive();
   if (!end) return tl::unexpected(end.error());
   if (!end->starts_with("done ")) return Error(StatusCode::kInternal, "the other end says: " + *end);
   const double seconds = weir::ToSeconds(weir::transport::SteadyClock().Now() - begin);
-  return weir::tools::SoakSheet(*result, FLAGS_seed, seconds);
+  return weir::tools::SoakSheet(seen, FLAGS_seed, seconds);
 }
 
 /// To standard output, and where --html says.
@@ -266,6 +281,88 @@ int Measure(const std::string& command, Rendezvous* rendezvous, weir::tools::Per
   const auto sheet = kMeasures.at(command)(rendezvous, transport->get());
   static_cast<void>(rendezvous->Send("bye"));  // It notices anyway.
   return sheet ? Publish(*sheet, command, output) : Fail(sheet.error());
+}
+
+/// One scenario with a peer of its own.
+Result<weir::tools::FaultResult> MeasureFault(weir::tools::Fault fault, const weir::tools::Backend& backend,
+                                              const std::string& peer_options, weir::tools::TestLink* link) {
+  const std::vector<std::string> flags{"--backend=" + FLAGS_backend,
+                                       "--options=" + peer_options,
+                                       "--interfaces=" + FLAGS_interfaces,
+                                       fmt::format("--streams={}", FLAGS_streams),
+                                       fmt::format("--stripe_kb={}", FLAGS_stripe_kb),
+                                       fmt::format("--dead_after_ms={}", FLAGS_dead_after_ms)};
+  auto transport = MakeTransport(false);
+  if (!transport) return tl::unexpected(transport.error());
+  auto peer = weir::tools::FaultPeer::Start(flags, link);
+  if (!peer) return tl::unexpected(peer.error());
+  auto rendezvous = Rendezvous::Connect((*peer)->host(), (*peer)->port());
+  if (!rendezvous) return tl::unexpected(rendezvous.error());
+  weir::tools::FaultOptions options;
+  options.lasts = static_cast<weir::Nanoseconds>(FLAGS_lasts_ms * 1e6);
+  options.bound = FLAGS_dead_after_ms * weir::kMillisecond;
+  if (!backend.faults.told_of_exit) options.exit_bound = options.bound;
+  options.loss = FLAGS_loss_percent / 100;
+  options.bytes = static_cast<weir::Bytes>((FLAGS_gb == 0 ? 0.1 : FLAGS_gb) * 1e9);
+  options.seed = static_cast<std::uint32_t>(FLAGS_seed);
+  return weir::tools::MeasureFault(fault, options, **peer, link, rendezvous->get(), transport->get());
+}
+
+/// A link for all scenarios, if the backend and this host can have one; else why not. Sets what the two ends use there,
+/// unless the user did.
+Result<std::unique_ptr<weir::tools::TestLink>> MakeLink(const weir::tools::Backend& backend,
+                                                        std::string* peer_options) {
+  const weir::tools::FaultSupport& support = backend.faults;
+  if (!support.no_link.empty()) return Error(StatusCode::kUnsupported, std::string(support.no_link));
+  auto link = weir::tools::TestLink::Make(support.mtu, static_cast<std::uint64_t>(FLAGS_seed));
+  if (!link) return link;
+  if (FLAGS_interfaces.empty()) FLAGS_interfaces = fmt::format("={}", weir::tools::TestLink::kDevice);
+  if (FLAGS_options.empty()) FLAGS_options = support.options[0];
+  if (peer_options->empty()) *peer_options = support.options[1];
+  return link;
+}
+
+Result<std::vector<weir::tools::Fault>> ParseFaults() {
+  auto faults = weir::tools::FaultsFromNames(FLAGS_scenarios);
+  if (!faults) return faults;
+  const bool flaps = std::count(faults->begin(), faults->end(), weir::tools::Fault::kFlap) > 0;
+  if (flaps && FLAGS_lasts_ms >= FLAGS_dead_after_ms) {
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("--lasts_ms: found {}, allowed: less than --dead_after_ms, {}, for a flap", FLAGS_lasts_ms,
+                             FLAGS_dead_after_ms));
+  }
+  return faults;
+}
+
+/// The peers are processes of ours. 0: all went as they must, but for what this host cannot do.
+int MeasureFaults(weir::tools::PerfOutput output) {
+  const auto faults = ParseFaults();
+  const auto backend = weir::tools::FindBackend(FLAGS_backend);
+  if (!faults) return Fail(faults.error());
+  if (!backend) return Fail(backend.error());
+  if (const auto settings = Settings(false); !settings) return Fail(settings.error());
+  std::string peer_options = FLAGS_peer_options;
+  const auto link = MakeLink(**backend, &peer_options);
+  if (!link && FLAGS_interfaces.empty()) FLAGS_interfaces = "=lo";
+  if (peer_options.empty()) peer_options = FLAGS_options;
+  std::vector<weir::tools::FaultResult> results;
+  for (const weir::tools::Fault fault : *faults) {
+    if (!link && weir::tools::NeedsLink(fault)) {
+      if (FLAGS_scenarios != "all") return Fail(link.error());
+      results.emplace_back();
+      results.back().fault = fault;
+      results.back().message = link.error().message();
+      continue;
+    }
+    const auto result = MeasureFault(fault, **backend, peer_options, link ? link->get() : nullptr);
+    if (!result) return Fail(result.error());
+    results.push_back(*result);
+  }
+  const int code = Publish(weir::tools::FaultsSheet(results), "faults", output);
+  const bool right = std::all_of(results.begin(), results.end(), [](const auto& one) {
+    return weir::tools::Verdict(one) == "yes" || weir::tools::Verdict(one) == "skipped";
+  });
+  return right ? code : kFailed;
 }
 
 /// "a,b": its parts; nothing has none.
@@ -380,6 +477,14 @@ Status CheckFlags() {
   if (!(FLAGS_gb >= 0 && FLAGS_gb <= 1000)) {
     return Status(StatusCode::kInvalidArgument, fmt::format("--gb: found {}, allowed: 0 to 1000", FLAGS_gb));
   }
+  if (!(FLAGS_lasts_ms >= 0 && FLAGS_lasts_ms <= 60'000)) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("--lasts_ms: found {}, allowed: 0 to 60000", FLAGS_lasts_ms));
+  }
+  if (!(FLAGS_loss_percent >= 0 && FLAGS_loss_percent <= 50)) {
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("--loss_percent: found {}, allowed: 0 to 50", FLAGS_loss_percent));
+  }
   if (FLAGS_seed < 0 || FLAGS_seed > static_cast<int>(weir::tools::kCountMax)) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("--seed: found {}, allowed: 0 to {}", FLAGS_seed, weir::tools::kCountMax));
@@ -394,10 +499,10 @@ int main(int argc, char** argv) {
   gflags::SetVersionString(WEIR_VERSION);
   gflags::ParseCommandLineFlags(&argc, &argv, true);
   const std::string command = argc == 2 ? argv[1] : "";
-  if (command != "serve" && command != "doctor" && command != "nccl-emulate" && command != "nccl-doctor" &&
-      !kMeasures.contains(command)) {
-    std::cerr << "weir-perf: expected one command: serve, pair, pacing, levels, coflows, soak, doctor, nccl-emulate or "
-                 "nccl-doctor\n"
+  if (command != "serve" && command != "doctor" && command != "faults" && command != "nccl-emulate" &&
+      command != "nccl-doctor" && !kMeasures.contains(command)) {
+    std::cerr << "weir-perf: expected one command: serve, pair, pacing, levels, coflows, soak, faults, doctor, "
+                 "nccl-emulate or nccl-doctor\n"
               << kUsage << '\n';
     return kWrongUsage;
   }
@@ -406,6 +511,7 @@ int main(int argc, char** argv) {
   if (Status status = CheckFlags(); !status.ok()) return Fail(status);
   if (command == "serve") return Serve();
   if (command == "doctor") return Examine(*output);
+  if (command == "faults") return MeasureFaults(*output);
   if (command == "nccl-doctor") return ExamineNccl(*output);
   if (command == "nccl-emulate") return EmulateNccl(*output);
   if (FLAGS_server.empty()) return MeasureHere(command, *output);

@@ -176,18 +176,22 @@ transport::LaneDirective ChangingDirectives::Read() const noexcept {
   return directive;
 }
 
-Result<SoakResult> Soak(const Plan& plan, bool asker, Channels* channels) {
+Status Soak(const Plan& plan, bool asker, Channels* channels, SoakResult* seen,
+            const std::function<Status(const SoakResult&)>& look) {
   Script asking(Mix(plan.count), plan.size, plan.size / 2);
   Script answering(Mix(plan.count + std::uint64_t{1}), plan.size, 0);
   Outgoing out(channels->sender.get(), std::move(asker ? asking : answering));
   Incoming in(channels->receiver.get(), std::move(asker ? answering : asking));
   // On a host with more to do than it has cores, a core that is given up is long in coming back: not after each look.
   for (std::uint32_t looks = 1; !out.over() || !in.over(); ++looks) {
-    if (Status status = out.Step(); !status.ok()) return tl::unexpected(status);
-    if (Status status = in.Step(); !status.ok()) return tl::unexpected(status);
+    Status status = out.Step();
+    if (status.ok()) status = in.Step();
+    *seen = {out.messages() + in.messages(), in.bytes()};
+    if (status.ok() && look) status = look(*seen);
+    if (!status.ok()) return status;
     if (looks % kLooksAtOnce == 0) std::this_thread::yield();
   }
-  return SoakResult{out.messages() + in.messages(), in.bytes()};
+  return Status::Ok();
 }
 
 }  // namespace weir::tools

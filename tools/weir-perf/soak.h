@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "coflow/status.h"
 #include "tools/weir-perf/ends.h"
@@ -26,8 +27,10 @@ class ChangingDirectives final : public transport::DirectiveSource {
 };
 
 /// Sends and receives at once, as both ends do: messages of random sizes with random bytes, both from the seed, until
-/// `plan.size` bytes went each way; the asker's first message is half of that, in eight parts. Errors: kInternal with
-/// the message and the place at which a byte differs; why a channel failed.
-Result<SoakResult> Soak(const Plan& plan, bool asker, Channels* channels);
+/// `plan.size` bytes went each way; the asker's first message is half of that, in eight parts. `seen` is what was
+/// compared, also when it ends early; `look`, if given, is called with it after each step, and ends the soak with its
+/// error. Errors: kInternal with the message and the place at which a byte differs; why a channel failed.
+Status Soak(const Plan& plan, bool asker, Channels* channels, SoakResult* seen,
+            const std::function<Status(const SoakResult&)>& look = nullptr);
 
 }  // namespace weir::tools

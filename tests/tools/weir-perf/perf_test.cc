@@ -105,7 +105,9 @@ Result<SoakResult> SoakHere(const std::function<void(Channels*)>& spoil) {
   Result<SoakResult> result = Error(StatusCode::kUnavailable, "no channels");
   if (auto channels = AskFor(plan, meeting.get(), transport.get(), nullptr)) {
     spoil(&*channels);
-    result = Soak(plan, true, &*channels);
+    SoakResult seen;
+    const Status status = Soak(plan, true, &*channels, &seen);
+    result = status.ok() ? Result<SoakResult>(seen) : tl::unexpected(status);
   }
   EXPECT_TRUE(meeting->Send("bye").ok());
   server.join();

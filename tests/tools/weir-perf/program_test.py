@@ -16,6 +16,11 @@ def run(*arguments):
     return done.returncode, done.stdout, done.stderr
 
 
+def answers(*argv):
+    """Whether the command can be run, and ends well."""
+    return subprocess.run([*argv, *([] if argv[-1] == "true" else ["true"])], capture_output=True, timeout=60).returncode == 0
+
+
 class WeirPerf(unittest.TestCase):
     def test_pair_here_as_json(self):
         code, out, error = run("pair", "--sizes=1,64K", "--seconds=0.02", "--output=json")
@@ -67,10 +72,52 @@ class WeirPerf(unittest.TestCase):
         self.assertIn("1K", out)
         self.assertEqual(server.wait(timeout=10), 0)
 
+    def faults(self, *flags, before=()):
+        """(exit code, {scenario: row}). 1 MB each way is what a scenario needs at least; timings are not judged here."""
+        done = subprocess.run([*before, PROGRAM, "faults", "--gb=0.02", "--lasts_ms=100", "--dead_after_ms=1500", "--output=json",
+                               *flags], capture_output=True, text=True, timeout=100)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        return done.returncode, {row["scenario"]: row for row in json.loads(done.stdout)}
+
+    def test_faults_on_a_link_of_its_own(self):
+        code, rows = self.faults()
+        self.assertEqual(list(rows), ["kill", "freeze", "cut", "flap", "loss"])
+        link = rows["loss"]["outcome"] != "skipped"
+        if os.geteuid() == 0 and os.path.exists("/dev/net/tun") and answers("unshare", "-n"):
+            self.assertTrue(link, rows["loss"]["message"])
+        dead = {"kill", "cut"} if link else {"kill"}
+        for name, row in rows.items():
+            if row["outcome"] == "skipped":
+                self.assertIn(name, ("cut", "flap", "loss"))
+                continue
+            self.assertEqual(row["outcome"], "peer declared dead" if name in dead else "went on", row)
+            self.assertGreater(row["bytes_compared"], 1e6)
+            self.assertIn(row["right"], ("yes", "late"), row)
+        self.assertEqual(code, 1 if any(row["right"] == "late" for row in rows.values()) else 0)
+
+    def test_faults_without_a_link_says_why_and_does_the_rest(self):
+        closed = ("unshare", "-Ur", "sh", "-c", 'echo 0 >/proc/sys/user/max_net_namespaces && exec "$0" "$@"')
+        if not answers(*closed, "true"):
+            self.skipTest("user namespaces are not allowed here")
+        _, rows = self.faults(before=closed)
+        self.assertEqual(rows["kill"]["outcome"], "peer declared dead")
+        self.assertEqual(rows["freeze"]["outcome"], "went on")
+        for name in ("cut", "flap", "loss"):
+            self.assertEqual(rows[name]["outcome"], "skipped")
+            self.assertIn("cannot make a network namespace", rows[name]["message"])
+        named = subprocess.run([*closed, PROGRAM, "faults", "--scenarios=flap"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((named.returncode, named.stdout), (1, ""))
+        self.assertIn("run as root", named.stderr)
+
+    def test_faults_that_a_backend_cannot_have_are_refused(self):
+        code, out, error = run("faults", "--backend=rdma", "--scenarios=cut")
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn("cannot be put on the link", error)
+
     def test_wrong_usage_says_what_is_allowed(self):
         for arguments in (("pair", "--sizes=5G"), ("pair", "--test=x"), ("pair", "--output=xml"), ("pair", "--backend=pigeon"), ("pair", "--options=x=1"), ("pair", "--options=unsent_kb=-1"), ("pair", "--seconds=0.001"), ("coflows", "--coflows=9"), ("coflows", "--seconds=61"), ("coflows", "--step_ms=0"), ("levels", "--low=0"), ("levels", "--runs=60"), ("pair", "--options=in_kernel_kb=1"),
                           ("pair", "--in_flight=0"), ("pair", "--streams=99"), ("pacing", "--rates=1"), ("soak", "--gb=-1"),
-                          ("soak", "--seed=-1"), ("serve", "--port=99999"), ("pair", "--dead_after_ms=0")):
+                          ("soak", "--seed=-1"), ("faults", "--scenarios=fire"), ("faults", "--lasts_ms=-1"), ("faults", "--loss_percent=51"), ("faults", "--dead_after_ms=600", "--lasts_ms=600"), ("serve", "--port=99999"), ("pair", "--dead_after_ms=0")):
             code, out, error = run(*arguments)
             self.assertEqual((code, out), (2, ""), arguments)
             self.assertIn("allowed: ", error, arguments)
