@@ -12,12 +12,18 @@
 
 namespace weir::scheduler {
 
-/// Each link's flows in the order of their coflows; which coflows use the link now, and how much; and from where in
-/// the order on nobody can, because those in front have all of it. A contended link has many flows and few users, which
-/// is why they are kept apart.
+/// Each link's flows by their coflows' place in the order; which coflows use the link now, and how much; and from where
+/// in the order on nobody can, because those in front have all of it. A contended link has many flows and few users,
+/// which is why they are kept apart.
 ///
-/// Cost: a search in a link's queue is O(log n), an insertion one move of memory; users are searched one by one.
-/// Thread: one at a time.
+/// Of the flows only a *head* is kept in order, those up to some label; the rest lie behind it in no order. Who waits
+/// far behind those that are served can so change places without a touch, and nearly all who wait do. When somebody
+/// reads on, the next ones are selected from the rest.
+///
+///   link:   a a b c c d | h f k g i ...     head_to: label of d or beyond it, in front of f
+///
+/// Cost: a search in a head is O(log n), an insertion there one move of memory, behind it O(1); taking from the rest is
+/// a pass over it, and so is Extend, which takes a share of all. Users are searched one by one. Thread: one at a time.
 class LinkQueues {
  public:
   struct Entry {
@@ -33,19 +39,27 @@ class LinkQueues {
   /// Both must outlive this.
   LinkQueues(const LiveFabric& fabric, const RankedOrder& order);
 
-  void Insert(CoflowSlot slot);  ///< All its flows, behind those in front of it and before those behind.
-  void Append(CoflowSlot slot);  ///< The same for who is behind everybody.
+  void Insert(CoflowSlot slot);  ///< All its flows.
+  void Append(CoflowSlot slot);  ///< The same for who is behind everybody, on links whose flows are all in order.
   void Erase(CoflowSlot slot);   ///< The flows; not what it uses.
   void EraseFlow(FlowIndex flow);
-  /// Moves the flows of a coflow on one link to where the new label belongs; it still has the old one. False if they
-  /// are there already.
-  bool Carry(LinkIndex link, CoflowSlot slot, std::size_t flows, std::uint64_t label);
-  void Clear();  ///< Flows and users of all links.
+  /// Puts the flows of a coflow on one link to where the new label belongs; it still has the old one. `alone`: there is
+  /// nobody in between, which saves a search.
+  void Carry(LinkIndex link, CoflowSlot slot, std::size_t flows, std::uint64_t label, bool alone);
+  void Clear();     ///< Flows and users of all links.
+  void CutHeads();  ///< After Append: keeps of each link no longer a head than pays.
+  /// The order is the same, the labels are new.
+  void AfterRelabel(LinkIndex link);
 
+  /// All flows, the head first.
   std::span<const Entry> Entries(LinkIndex link) const { return entries_.Of(queue_[link]); }
+  /// Those in order.
+  std::span<const Entry> Head(LinkIndex link) const { return Entries(link).first(head_[link]); }
+  /// Makes the head longer; false if it has all.
+  bool Extend(LinkIndex link);
   std::span<const User> Users(LinkIndex link) const { return users_.Of(users_of_[link]); }
   std::uint64_t LabelOf(CoflowSlot slot) const { return order_.label(slot); }
-  /// Index of the first entry behind the label.
+  /// Index of the first entry of the head behind the label.
   std::size_t Behind(LinkIndex link, std::uint64_t label) const;
   /// What those in front of the label use together.
   WholeRate UsedBefore(LinkIndex link, std::uint64_t label) const;
@@ -53,6 +67,8 @@ class LinkQueues {
   std::optional<WholeRate> UseOf(LinkIndex link, CoflowSlot slot) const;
   /// The first user behind the label, or null; valid until the link's users change.
   const User* NextUser(LinkIndex link, std::uint64_t label) const;
+  /// Whether somebody but the coflow uses the link with a label from `front` to `back`.
+  bool IsUsedBetween(LinkIndex link, CoflowSlot slot, std::uint64_t front, std::uint64_t back) const;
   void SetUse(LinkIndex link, CoflowSlot slot, std::optional<WholeRate> rate);
   void AppendUse(LinkIndex link, CoflowSlot slot, WholeRate rate);
 
@@ -64,10 +80,26 @@ class LinkQueues {
   void FindFullFrom(LinkIndex link);
 
  private:
+  using Index = std::ptrdiff_t;
+
+  std::span<Entry> All(LinkIndex link) { return entries_.Of(queue_[link]); }
+  bool IsInHead(LinkIndex link, std::uint64_t label) const { return label <= head_to_[link]; }
+  void Put(LinkIndex link, std::uint64_t label, const Entry& entry);
+  void PutIntoHead(LinkIndex link, std::uint64_t label, const Entry& entry);
+  void TakeFromHead(LinkIndex link, std::size_t at, std::size_t count);
+  void TakeFromRest(LinkIndex link, CoflowSlot slot, std::size_t count);
+  void CarryWithinHead(LinkIndex link, std::size_t begin, std::size_t end, std::uint64_t label);
+  void CarryOutOfHead(LinkIndex link, std::size_t begin, std::size_t end);
+  void CarryIntoHead(LinkIndex link, CoflowSlot slot, std::size_t flows, std::uint64_t label);
+  void CutHead(LinkIndex link, std::size_t longest);
+  std::size_t Target(LinkIndex link) const;
+
   const LiveFabric& fabric_;
   const RankedOrder& order_;
-  std::vector<Chunk> queue_;     ///< By link, in `entries_`.
-  std::vector<Chunk> users_of_;  ///< By link, in `users_`.
+  std::vector<Chunk> queue_;            ///< By link, in `entries_`.
+  std::vector<std::uint32_t> head_;     ///< By link: entries in order.
+  std::vector<std::uint64_t> head_to_;  ///< By link: the head has all up to this label, and nobody behind it.
+  std::vector<Chunk> users_of_;         ///< By link, in `users_`.
   std::vector<std::uint64_t> full_from_;
   ChunkPool<Entry> entries_;
   ChunkPool<User> users_;

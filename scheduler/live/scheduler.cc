@@ -209,6 +209,7 @@ void LiveScheduler::Update() {
   if (order_.wants_labels()) {
     order_.Relabel();
     for (LinkIndex link = 0; link < fabric_.links(); ++link) {
+      queues_.AfterRelabel(link);
       queues_.FindFullFrom(link);
     }
   }
@@ -247,6 +248,7 @@ void LiveScheduler::ComputeAll() {
       }
     }
   }
+  queues_.CutHeads();
   for (LinkIndex link = 0; link < fabric_.links(); ++link) {
     queues_.FindFullFrom(link);
   }

@@ -110,8 +110,9 @@ bool LiveScheduler::MeetsNobody(CoflowSlot slot, std::size_t from, std::size_t t
   });
 }
 
-/// True if it passes somebody on this link, or where somebody was, and may have another share there. What it uses is
-/// then given up. Else it stands where it stood, under another label.
+/// True if it passes somebody who uses this link, or did, or who could not because of it, and may have another share
+/// there. What it uses is then given up. Else it stands where it stood, under another label: who has room on a link and
+/// does not use it is kept from it by others.
 bool LiveScheduler::CarryOnLink(const LiveFabric::Row& row, CoflowSlot slot, std::uint64_t label, bool alone) {
   if (row.flows == 0) {
     return false;
@@ -119,10 +120,15 @@ bool LiveScheduler::CarryOnLink(const LiveFabric::Row& row, CoflowSlot slot, std
   const std::uint64_t old_label = order_.label(slot);
   const std::uint64_t full_from = queues_.full_from(row.link);
   const auto [front, back] = std::minmax(label, old_label);
-  const bool passes = !alone && queues_.Carry(row.link, slot, row.flows, label);
-  if (passes || sweep_.WasUsedBetween(row.link, front, back)) {
+  queues_.Carry(row.link, slot, row.flows, label, alone);
+  if (full_from < front) {
+    return false;
+  }
+  const bool lets_through = full_from == old_label && label > old_label;
+  if ((!alone && (lets_through || queues_.IsUsedBetween(row.link, slot, front, back))) ||
+      sweep_.WasUsedBetween(row.link, front, back)) {
     GiveUp(row.link, slot);
-    return full_from >= front;
+    return true;
   }
   if (full_from == old_label) {
     queues_.SetFullFrom(row.link, label);

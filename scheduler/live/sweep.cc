@@ -34,7 +34,7 @@ void Sweep::Touch(LinkIndex link) {
   state.before_begin = static_cast<std::uint32_t>(before_.size());
   state.before_capacity = fabric_.capacity[link];
   for (const LinkQueues::User& user : queues_.Users(link)) {
-    before_.push_back({order_.label(user.slot), user.rate});
+    before_.push_back({order_.label(user.slot), user.rate, user.slot});
   }
   state.before_count = static_cast<std::uint32_t>(before_.size()) - state.before_begin;
   touched_.push_back(link);
@@ -266,7 +266,7 @@ void Sweep::GoOn(LinkIndex link, std::uint64_t label) {
 
 /// Index of the first entry behind the label; mostly that of the stop that was taken, or the ones after it.
 std::size_t Sweep::Behind(LinkIndex link, std::uint64_t label) const {
-  const auto entries = queues_.Entries(link);
+  const auto entries = queues_.Head(link);
   std::size_t at = state_[link].stop_at;
   if (at >= entries.size() || order_.label(entries[at].slot) != label) {
     return queues_.Behind(link, label);
@@ -289,9 +289,9 @@ void Sweep::FindStop(LinkIndex link, std::uint64_t label) {
     state.stop_use = user->rate;
   }
   if (state.before_next < state.before_count) {
-    const std::uint64_t before = before_[state.before_begin + state.before_next].label;
-    if (before < next.label) {
-      next.label = before;
+    const Before& before = before_[state.before_begin + state.before_next];
+    if (before.label < next.label) {
+      next.label = before.label;
       next.slot = OwnerOf(link, before);
       state.stop_use = 0;
     }
@@ -307,31 +307,33 @@ void Sweep::FindStop(LinkIndex link, std::uint64_t label) {
 /// Stops at the first flow behind `label` and in front of `end` that can run where nobody could before.
 bool Sweep::FindFlow(LinkIndex link, std::uint64_t label, std::uint64_t end) {
   LinkState& state = state_[link];
-  const auto entries = queues_.Entries(link);
-  std::size_t at = Behind(link, label);
-  for (; at < entries.size(); ++at) {
-    ++work_.entries;
-    const std::uint64_t entry = order_.label(entries[at].slot);
-    if (entry >= end) {
-      break;
+  state.stop_at = static_cast<std::uint32_t>(Behind(link, label));
+  do {
+    for (const auto head = queues_.Head(link); state.stop_at < head.size(); ++state.stop_at) {
+      ++work_.entries;
+      const LinkQueues::Entry& entry = head[state.stop_at];
+      const std::uint64_t entry_label = order_.label(entry.slot);
+      if (entry_label >= end) {
+        return false;
+      }
+      if (entry_label > label && CanRun(entry.flow, entry_label)) {
+        state.stop_use = 0;
+        Push({entry_label, entry.slot, link, state.version});
+        return true;
+      }
     }
-    if (CanRun(entries[at].flow, entry)) {
-      state.stop_at = static_cast<std::uint32_t>(at);
-      state.stop_use = 0;
-      Push({entry, entries[at].slot, link, state.version});
-      return true;
-    }
-  }
-  state.stop_at = static_cast<std::uint32_t>(at);
+  } while (queues_.Extend(link));
   return false;
 }
 
-/// Who is on the link with this label, or kNobody.
-CoflowSlot Sweep::OwnerOf(LinkIndex link, std::uint64_t label) const {
-  const auto entries = queues_.Entries(link);
-  const std::size_t behind = queues_.Behind(link, label);
-  const bool here = behind > 0 && order_.label(entries[behind - 1].slot) == label;
-  return here ? entries[behind - 1].slot : LiveFabric::kNobody;
+/// Who used the link with this label, if it still stands there, or kNobody. Who came to that place since was announced.
+CoflowSlot Sweep::OwnerOf(LinkIndex link, const Before& before) const {
+  if (!fabric_.IsLive(before.slot) || order_.label(before.slot) != before.label) {
+    return LiveFabric::kNobody;
+  }
+  const bool here = std::ranges::any_of(fabric_.Rows(before.slot),
+                                        [&](const LiveFabric::Row& row) { return row.link == link && row.flows > 0; });
+  return here ? before.slot : LiveFabric::kNobody;
 }
 
 /// Whether something is or was left for the coflow at the label on all links of the flow. Open links count: on them

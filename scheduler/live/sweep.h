@@ -65,6 +65,7 @@ class Sweep {
   struct Before {
     std::uint64_t label = 0;
     WholeRate rate = 0;
+    CoflowSlot slot = 0;
   };
   struct LinkState {
     std::uint64_t touched = 0;  ///< Number of the sweep for which `before` is kept.
@@ -103,7 +104,7 @@ class Sweep {
   std::size_t Behind(LinkIndex link, std::uint64_t label) const;
   void FindStop(LinkIndex link, std::uint64_t label);
   bool FindFlow(LinkIndex link, std::uint64_t label, std::uint64_t end);
-  CoflowSlot OwnerOf(LinkIndex link, std::uint64_t label) const;
+  CoflowSlot OwnerOf(LinkIndex link, const Before& before) const;
   bool CanRun(FlowIndex flow, std::uint64_t label) const;
 
   LiveFabric& fabric_;

@@ -100,14 +100,31 @@ bool CanRun(const LiveScheduler& scheduler, FlowIndex flow, std::uint64_t label)
   });
 }
 
+/// `expected`, in order, are the flows of the link's queue, and its head is in order.
+std::string CompareQueue(const LiveScheduler& scheduler, LinkIndex link, std::vector<LinkQueues::Entry> expected) {
+  const auto queue = scheduler.queues().Entries(link);
+  const auto head = scheduler.queues().Head(link);
+  std::vector<LinkQueues::Entry> entries(queue.begin(), queue.end());
+  if (head.size() > expected.size() || !std::ranges::equal(head, std::span(expected).first(head.size()), {},
+                                                           &LinkQueues::Entry::slot, &LinkQueues::Entry::slot)) {
+    return fmt::format("the head of the queue of link {} is not in order", link);
+  }
+  std::ranges::sort(entries, {}, &LinkQueues::Entry::flow);
+  std::ranges::sort(expected, {}, &LinkQueues::Entry::flow);
+  if (!std::ranges::equal(entries, expected,
+                          [](const auto& a, const auto& b) { return a.slot == b.slot && a.flow == b.flow; })) {
+    return fmt::format("the queue of link {} misses a flow or has one too many", link);
+  }
+  return {};
+}
+
 /// What the queues of a link say is what the rates say.
 std::string CompareLink(const LiveScheduler& scheduler, LiveRates how, LinkIndex link) {
   const LiveFabric& fabric = scheduler.fabric();
   WholeRate left = fabric.capacity[link];
   std::uint64_t full_from = left == 0 ? 0 : LinkQueues::kNowhere;
-  std::size_t entry = 0;
+  std::vector<LinkQueues::Entry> expected;
   std::size_t user = 0;
-  const auto entries = scheduler.queues().Entries(link);
   const auto users = scheduler.queues().Users(link);
   for (std::size_t rank = 0; rank < scheduler.order().size(); ++rank) {
     const CoflowSlot slot = scheduler.order()[rank];
@@ -119,9 +136,7 @@ std::string CompareLink(const LiveScheduler& scheduler, LiveRates how, LinkIndex
       }
       rate += fabric.rate[flow];
       takes_part |= how == LiveRates::kMaxMin && CanRun(scheduler, flow, scheduler.queues().LabelOf(slot));
-      if (entry == entries.size() || entries[entry].flow != flow || entries[entry++].slot != slot) {
-        return fmt::format("the queue of link {} misses flow {}", link, flow);
-      }
+      expected.push_back({slot, flow});
     }
     if ((rate > 0 || takes_part) && (user == users.size() || users[user].slot != slot || users[user++].rate != rate)) {
       return fmt::format("link {} does not know that slot {} uses {}", link, slot, rate);
@@ -131,10 +146,10 @@ std::string CompareLink(const LiveScheduler& scheduler, LiveRates how, LinkIndex
       full_from = scheduler.queues().LabelOf(slot);
     }
   }
-  if (entry != entries.size() || user != users.size() || full_from != scheduler.queues().full_from(link)) {
-    return fmt::format("link {} has a flow or user too many, or is full elsewhere", link);
+  if (user != users.size() || full_from != scheduler.queues().full_from(link)) {
+    return fmt::format("link {} has a user too many, or is full elsewhere", link);
   }
-  return {};
+  return CompareQueue(scheduler, link, std::move(expected));
 }
 
 }  // namespace
