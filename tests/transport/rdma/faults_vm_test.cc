@@ -47,6 +47,7 @@ std::size_t Descriptors() {
   std::unique_ptr<Receiver> receiver;
   while (receiver == nullptr) receiver = std::move(listener->Accept().value());
   std::vector<std::byte> room(kMessage);
+  std::vector<std::byte> expected(kMessage);
   for (int number = 0;; ++number) {
     const Slot slot{room.data(), room.size(), 0, {}};
     Request* request = nullptr;
@@ -55,9 +56,8 @@ std::size_t Descriptors() {
     Outcome outcome = Outcome::kAgain;
     while (outcome == Outcome::kAgain) outcome = receiver->Test(request, std::span(&size, 1));
     if (outcome == Outcome::kFailed) _exit(0);
-    for (const std::byte byte : room) {
-      if (byte != static_cast<std::byte>(number)) _exit(4);
-    }
+    std::memset(expected.data(), number, kMessage);
+    if (std::memcmp(room.data(), expected.data(), kMessage) != 0) _exit(4);
     if (size != kMessage) _exit(5);
   }
 }
