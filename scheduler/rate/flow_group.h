@@ -80,14 +80,17 @@ class FlowGroup {
   /// Drops all levels; every live flow is without an owner's rate, and every port open, until somebody closes it.
   void BeginFilling();
   /// Sets the rate of the growing flows of a port that is full, those whose other port is open: `rate` above their
-  /// proportional part. Closes the port and calls take(other) for the local link of the other port of each. Not with
-  /// inner links.
+  /// proportional part. Closes the port and calls take(first, bits) for the local links of their other ports, 64 at a
+  /// time: a bit for each of `first` and those that follow. Not with inner links.
   template <typename Take>
   void ClosePort(std::uint32_t local, double rate, Take take);
   /// What the flows of a link use more than their proportional part.
   void AddUse(std::size_t local, double use) { use_[local] += use; }
-  /// How many flows of a port grow, in the same sense.
-  std::uint32_t GrowingOfPort(std::uint32_t local) const;
+  /// How many flows of a port that is open grow, in the same sense.
+  std::uint32_t GrowingOfPort(std::uint32_t local) const {
+    return local < uplinks_ ? live_pairs_.CountIn(local, open_down_.data())
+                            : live_of_down_.CountIn(local - uplinks_, open_up_.data());
+  }
   /// BeginFilling() without a proportional part and without sums: Load() and Use() hold again from RefreshSums() on.
   /// `by` is who does it; filled_by() says so until anybody else begins.
   void BeginSharedFilling(const void* by);
@@ -230,7 +233,7 @@ void FlowGroup::ClosePort(std::uint32_t local, double rate, Take take) {
   for (std::size_t word = 0; word < open.size(); ++word) {
     const std::uint64_t growing = live[word] & open[word];
     const auto base = static_cast<std::uint32_t>(word * 64);
-    ForBits(growing, other_side + base, take);
+    take(other_side + base, growing);
     ForBits(growing & ~owned[word], base,
             [&](std::uint32_t column) { Move(up ? FlowOf(row, column) : FlowOf(column, row), local); });
   }

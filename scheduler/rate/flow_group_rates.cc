@@ -73,16 +73,6 @@ void FlowGroup::BeginPathFilling() {
   }
 }
 
-std::uint32_t FlowGroup::GrowingOfPort(std::uint32_t local) const {
-  if (local < uplinks_) {
-    const bool open = (open_up_[local / 64] >> (local % 64) & 1) != 0;
-    return open ? live_pairs_.CountIn(local, open_down_.data()) : 0;
-  }
-  const std::size_t down = local - uplinks_;
-  const bool open = (open_down_[down / 64] >> (down % 64) & 1) != 0;
-  return open ? live_of_down_.CountIn(down, open_up_.data()) : 0;
-}
-
 // A flow grows as long as neither of its ports is settled and no inner link has stopped it. So the growing flows of an
 // uplink are its live ones in the columns of the open downlinks, whole words at a time.
 void FlowGroup::Freeze(std::span<const std::uint32_t> full, double rate, double weight, FillingLinks* links) {

@@ -34,9 +34,10 @@ void PortFilling::Close(FlowGroup* group, double share) {
   const bool flow_by_flow = stopping < static_cast<double>(shares_.positions());
   for (const std::uint32_t local : shares_.full()) {
     if (flow_by_flow) {
-      group->ClosePort(local, share, [&](std::uint32_t other) { shares_.Take(other, share, 1); });
+      group->ClosePort(local, share,
+                       [&](std::uint32_t first, std::uint64_t bits) { shares_.TakeAll(first, bits, share, 1); });
     } else {
-      group->ClosePort(local, share, [](std::uint32_t) {});
+      group->ClosePort(local, share, [](std::uint32_t, std::uint64_t) {});
     }
     shares_.Close(local);
   }

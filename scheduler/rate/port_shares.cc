@@ -3,6 +3,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "scheduler/rate/bit_rows.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace weir::scheduler {
 namespace {
 
@@ -10,13 +16,54 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Ports whose shares are that close, relative to each other, are full at once.
 constexpr double kShareSlack = 1e-10;
 
+void TakeOneByOne(double* room, double* weight, std::uint64_t bits, double rate, double step) {
+  ForBits(bits, 0, [&](std::uint32_t position) {
+    room[position] -= rate;
+    weight[position] -= step;
+  });
+}
+
+#if defined(__x86_64__)
+
+__attribute__((target("avx512f"))) void TakeEightAtOnce(double* room, double* weight, std::uint64_t bits, double rate,
+                                                        double step) {
+  const __m512d rates = _mm512_set1_pd(rate);
+  const __m512d steps = _mm512_set1_pd(step);
+  for (; bits != 0; bits >>= 8, room += 8, weight += 8) {
+    if (const auto mask = static_cast<__mmask8>(bits); mask != 0) {
+      const __m512d rooms = _mm512_loadu_pd(room);
+      const __m512d weights = _mm512_loadu_pd(weight);
+      _mm512_storeu_pd(room, _mm512_mask_sub_pd(rooms, mask, rooms, rates));
+      _mm512_storeu_pd(weight, _mm512_mask_sub_pd(weights, mask, weights, steps));
+    }
+  }
+}
+
+#endif
+
+std::vector<PortShares::TakeAllKernel> Runnable() {
+  std::vector<PortShares::TakeAllKernel> kernels;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) {
+    kernels.push_back(&TakeEightAtOnce);
+  }
+#endif
+  kernels.push_back(&TakeOneByOne);
+  return kernels;
+}
+
 }  // namespace
+
+std::span<const PortShares::TakeAllKernel> PortShares::TakeAllKernels() {
+  static const std::vector<TakeAllKernel> kernels = Runnable();
+  return kernels;
+}
 
 void PortShares::Open(std::size_t positions) {
   const std::size_t blocks = (positions + kBlock - 1) / kBlock;
   positions_ = positions;
-  room_.assign(blocks * kBlock, 0);
-  weight_.assign(blocks * kBlock, 0);
+  room_.assign((blocks + 1) * kBlock, 0);
+  weight_.assign((blocks + 1) * kBlock, 0);
   share_.resize(blocks * kBlock);
   least_.assign(blocks, 0);
   stale_.assign(blocks, 1);

@@ -13,7 +13,8 @@ namespace weir::scheduler {
 /// and most are not needed: flows that stop have no more than the shares of the ports that they leave, so that a share
 /// only rises from round to round, and one that was found earlier is at most the true one. So only the blocks of ports
 /// are divided anew that could have the least. A flow that is taken costs no division; a round, a word for each block
-/// and a look at the few blocks that may have the least.
+/// and a look at the few blocks that may have the least. The flows of one port are taken eight at once where the
+/// processor has AVX-512.
 class PortShares {
  public:
   /// Starts over with so many ports, without room or weight.
@@ -35,6 +36,16 @@ class PortShares {
     weight_[position] -= weight;
     stale_[position / kBlock] = 1;
   }
+  /// The same for up to 64 positions from `first` on, those whose bits are set.
+  void TakeAll(std::size_t first, std::uint64_t bits, double rate, double weight) {
+    if (bits != 0) {
+      take_all_(&room_[first], &weight_[first], bits, rate, weight);
+      const std::size_t last = first + 63 - static_cast<std::size_t>(__builtin_clzll(bits));
+      for (std::size_t block = first / kBlock; block <= last / kBlock; ++block) {
+        stale_[block] = 1;
+      }
+    }
+  }
   /// Nothing grows at this port any more, and no room is left.
   void Close(std::size_t position) {
     room_[position] = 0;
@@ -50,13 +61,21 @@ class PortShares {
   void Save(std::vector<double>* rooms, std::vector<double>* weights) const;
   void Restore(std::span<const double> rooms, std::span<const double> weights);
 
+  /// Takes `rate` and `step` from the rooms and weights whose bits are set; may write to the eight that one of them is
+  /// in, counted from the first, what they have.
+  using TakeAllKernel = void (*)(double* room, double* weight, std::uint64_t bits, double rate, double step);
+  /// Those that this processor can run, the widest vectors first; never empty. All leave the same bits.
+  static std::span<const TakeAllKernel> TakeAllKernels();
+
  private:
   static constexpr std::size_t kBlock = 16;
 
   void Divide(std::size_t block);
 
+  TakeAllKernel take_all_ = TakeAllKernels().front();
   std::size_t positions_ = 0;
-  // By position, up to a whole block. Without weight the share is infinite or not a number, and less than no other.
+  // By position, up to a whole block, rooms and weights with one more, to which kernels may write. Without weight the
+  // share is infinite or not a number, and less than no other.
   std::vector<double> room_, weight_, share_;
   std::vector<double> least_;         // share, by block: at most the true one
   std::vector<std::uint32_t> stale_;  // by block: not 0 if it may be less than the true one

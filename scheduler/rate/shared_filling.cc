@@ -179,8 +179,9 @@ void SharedFilling::Close(std::uint32_t position, double share) {
     const double steps = steps_[entry.place];
     const double rate = share * steps;
     const std::uint32_t* positions = &position_[begin_[entry.place]];
-    groups_[entry.place].group->ClosePort(entry.local, rate,
-                                          [&](std::uint32_t other) { shares_.Take(positions[other], rate, steps); });
+    groups_[entry.place].group->ClosePort(entry.local, rate, [&](std::uint32_t first, std::uint64_t bits) {
+      ForBits(bits, first, [&](std::uint32_t other) { shares_.Take(positions[other], rate, steps); });
+    });
   }
   shares_.Close(position);
   closings_.push_back(position);
