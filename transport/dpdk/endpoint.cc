@@ -29,10 +29,10 @@ void ChannelEnd::Unregister() noexcept {
 
 void ChannelEnd::CheckLife(Nanoseconds now) noexcept {
   if (!failure_.ok()) return;
-  const Nanoseconds beat = endpoint_.options().dead_after / 8;
+  const Nanoseconds beat = endpoint_.options().dead_after / kBeats;
   silent_ += std::min({now - checked_at_, kLookMax, beat});
   checked_at_ = now;
-  if (silent_ > endpoint_.options().dead_after) {
+  if (silent_ >= beat * (kBeats - 1)) {  // The last part is for looks that are late: it is told within the bound.
     return Fail(StatusCode::kUnavailable, "the link is dead: nothing came back within the bound");
   }
   if (now - std::max(heard_at_, beat_at_) < beat) return;

@@ -34,9 +34,10 @@ struct Peer {
 /// say what a packet means. Registered with the endpoint from its first to its last moment; called under the endpoint's
 /// guard.
 ///
-/// A peer is dead when nothing came from it for dead_after although it was asked eight times. Only time in which our
-/// own endpoint was served counts: of a span between two looks, kLookMax at most. So a process that gets no core does
-/// not take its peer's answers, which wait in a queue, for silence.
+/// A peer is dead when nothing came from it although it was asked fifteen times, a sixteenth of dead_after apart; so
+/// that is told within dead_after, and an interruption of three quarters of it passes. Only time in which our own
+/// endpoint was served counts: of a span between two looks, kLookMax at most. So a process that gets no core does not
+/// take its peer's answers, which wait in a queue, for silence.
 class ChannelEnd {
  public:
   ChannelEnd(Endpoint* endpoint, Peer peer, const char* doing, std::uint64_t channel);
@@ -80,6 +81,7 @@ class ChannelEnd {
 
  private:
   static constexpr Nanoseconds kLookMax = 5 * kMillisecond;
+  static constexpr int kBeats = 16;
 
   const char* doing_;  ///< "sending to"
   std::uint64_t channel_;
