@@ -131,6 +131,18 @@ class Collectives(Emulation):
         self.assertIn("allows 1 to 1", self.refused("--receives=2", "--sizes=4"))
 
 
+    def test_a_signal_ends_all_ranks_after_the_round_that_runs(self):
+        process = start("--ranks=3", "--sizes=4K,1M", "--collectives=all-reduce", "--rounds=1000000", "--plugin_log")
+        for line in process.stderr:
+            if "coflows are known by" in line:  # The first of them sends.
+                break
+        process.terminate()
+        done = finish(process)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (row,) = json.loads(done.stdout)  # The second size was not reached.
+        self.assertIn(row["rounds"], range(1, 1000000))
+
+
 class Faults(Emulation):
     def test_peers_of_a_killed_rank_are_told_a_remote_error(self):
         row = self.rows("--fault=kill", "--ranks=3", "--sizes=1M", "--collectives=all-reduce")[0]
@@ -340,7 +352,7 @@ class OtherProfiler(Emulation):
 class Managed(Emulation):
     """Under a real agent and a real coordinator; both ranks are on one host, whose connections are managed too."""
 
-    ROUNDS = 400  # Of 2 ms and more.
+    ROUNDS = 1000000  # Until it is told to end.
     TOPOLOGY = '[[site]]\nname = "a"\n[[host]]\nname = "here"\nsite = "a"\naddresses = ["127.0.0.1"]\nnic = "10 Gbit/s"\n'
 
     def setUp(self):
@@ -396,6 +408,7 @@ class Managed(Emulation):
             time.sleep(0.01)
 
     def check_end(self, process):
+        process.terminate()
         done = finish(process)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(json.loads(done.stdout)), 1)

@@ -25,6 +25,8 @@ namespace {
 
 using client::NowNs;
 
+constexpr std::int64_t kAhead_ns = 60'000'000'000;
+
 void SleepMs(int ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(ms));
 }
@@ -118,7 +120,6 @@ void FakeAgent::Answer(int connection) {
   segment->header.magic = client::kSegmentMagic;
   segment->header.version_major = client::kSegmentVersionMajor;
   segment->header.size = sizeof(client::Segment);
-  segment->header.heartbeat = NowNs();
   for (client::LaneSlot& lane : segment->lanes) {
     lane.hold_until = NowNs() + 60'000'000'000;
     lane.gate = static_cast<std::uint32_t>(first_gate_.load());
@@ -142,6 +143,7 @@ void FakeAgent::Answer(int connection) {
   std::memcpy(CMSG_DATA(header), fds, sizeof fds);
   {
     const std::lock_guard lock(mutex_);
+    segment->header.heartbeat = NowNs() + (beating_ ? kAhead_ns : 0);
     processes_.push_back({segment, request});
   }
   // The process may be gone by now.
@@ -151,12 +153,29 @@ void FakeAgent::Answer(int connection) {
 
 void FakeAgent::Beat() {
   while (running_) {
-    if (beating_) {
+    {
       const std::lock_guard lock(mutex_);
-      for (const Process& process : processes_) process.segment->header.heartbeat = NowNs();
+      for (const Process& process : processes_) {
+        if (beating_) process.segment->header.heartbeat = NowNs() + kAhead_ns;
+      }
     }
     SleepMs(20);
   }
+}
+
+void FakeAgent::StopBeating(std::int64_t last) {
+  const std::lock_guard lock(mutex_);
+  beating_ = false;
+  for (const Process& process : processes_) process.segment->header.heartbeat = last;
+}
+
+void FakeAgent::Freeze() {
+  StopBeating(NowNs());
+}
+
+void FakeAgent::Thaw() {
+  const std::lock_guard lock(mutex_);
+  beating_ = true;
 }
 
 std::size_t FakeAgent::attached() const {
@@ -215,8 +234,7 @@ void FakeAgent::RefuseAll(std::uint16_t version, const std::string& reason) {
 }
 
 void FakeAgent::Release(std::size_t process) {
-  beating_ = false;
-  SleepMs(30);  // A beat that was under way is over.
+  StopBeating(NowNs());
   segment(process)->header.heartbeat = 0;
   Wake(segment(process), 0);
 }
@@ -326,6 +344,11 @@ int Child::Wait(double seconds) {
   waitpid(pid_, &status, 0);
   Reap(status);
   return -1;
+}
+
+int Child::Finish(double seconds) {
+  if (Running()) kill(pid_, SIGTERM);
+  return Wait(seconds);
 }
 
 }  // namespace weir::testing

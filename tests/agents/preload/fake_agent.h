@@ -13,8 +13,9 @@
 
 namespace weir::testing {
 
-/// Speaks the attach protocol and owns the segments it gave out; the test turns the gates by hand. Threads: its own
-/// two; all methods from the test's.
+/// Speaks the attach protocol and owns the segments it gave out; the test turns the gates by hand. Its heartbeats are
+/// of a minute ahead, so that a test that is not run for a while is not an agent that died. Threads: its own two; all
+/// methods from the test's.
 class FakeAgent {
  public:
   FakeAgent();
@@ -37,8 +38,8 @@ class FakeAgent {
   /// Processes are refused from now on, by an agent of this version.
   void RefuseAll(std::uint16_t version, const std::string& reason);
   /// No more heartbeats, as if the agent were frozen.
-  void Freeze() { beating_ = false; }
-  void Thaw() { beating_ = true; }
+  void Freeze();
+  void Thaw();
   /// As an agent that ends in good order.
   void Release(std::size_t process);
 
@@ -49,6 +50,7 @@ class FakeAgent {
   };
   void Serve();
   void Beat();
+  void StopBeating(std::int64_t last);
   void Answer(int connection);
   void Wake(client::Segment* segment, std::uint32_t lane);
 
@@ -57,9 +59,9 @@ class FakeAgent {
   int listener_ = -1;
   int doorbell_fd_ = -1;
   std::atomic<bool> running_{true};
-  std::atomic<bool> beating_{true};
   std::atomic<client::GateState> first_gate_{client::GateState::kGo};
   mutable std::mutex mutex_;
+  bool beating_ = true;
   std::vector<Process> processes_;
   client::AttachReply refusal_ = {};  // Sent if its status is not 0.
   std::thread server_;
@@ -112,6 +114,8 @@ class Child {
   bool Running();
   /// Exit status (128 + signal if killed), or -1 if it did not end within `seconds` (it is killed then).
   int Wait(double seconds = 30);
+  /// Tells it to end in order (SIGTERM); as Wait.
+  int Finish(double seconds = 60);
   const std::string& output() const { return output_; }
 
  private:

@@ -54,4 +54,14 @@ Status Board::Meet(Nanoseconds within) {
   return Status::Ok();
 }
 
+/// Who decides does so before it arrives, and nobody leaves before all have arrived; a later decision is of a later
+/// round.
+Result<bool> Board::MeetOrEnd(std::uint64_t round, Nanoseconds within) {
+  std::uint64_t none = 0;
+  if (shared_->asked_to_end.load() != 0) shared_->first_not_begun.compare_exchange_strong(none, round);
+  if (Status status = Meet(within); !status.ok()) return tl::unexpected(status);
+  const std::uint64_t end = shared_->first_not_begun.load();
+  return end != 0 && round >= end;
+}
+
 }  // namespace weir::tools::emulate

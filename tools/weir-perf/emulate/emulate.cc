@@ -9,10 +9,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "tools/weir-perf/emulate/board.h"
 
@@ -198,14 +201,16 @@ Sheet MakeSheet(const Options& options, int version, Board* board) {
     for (const Bytes size : options.sizes) {
       Nanoseconds longest = 0;
       for (int rank = 0; rank < options.ranks; ++rank) longest = std::max(longest, board->tale(rank).case_time[index]);
+      const auto rounds = static_cast<double>(board->tale(0).case_rounds[index]);
       ++index;
-      const double ms = static_cast<double>(longest) / 1e6 / options.rounds / options.cycles;
+      if (rounds == 0) continue;  // It was to end before.
+      const double ms = static_cast<double>(longest) / 1e6 / rounds;
       const double rate = ms > 0 ? static_cast<double>(size) / ms * 1e3 : 0;
       sheet.rows.push_back({Text(std::string(CollectiveName(collective))), Text(fmt::format("v{}", version)),
                             Number(options.ranks, 0, std::to_string(options.ranks)),
                             Number(options.channels, 0, std::to_string(options.channels)),
                             Number(static_cast<double>(size), 0, std::to_string(size)),
-                            Number(options.rounds, 0, std::to_string(options.rounds)), Number(ms, 6, Milliseconds(ms)),
+                            Number(rounds, 0, fmt::format("{:.0f}", rounds)), Number(ms, 6, Milliseconds(ms)),
                             Number(rate, 0, fmt::format("{:.3f}", rate / 1e9))});
     }
   }
@@ -256,6 +261,30 @@ Sheet MakeFaultSheet(const Options& options, int version, Board* board) {
   return sheet;
 }
 
+std::atomic<Board*> board_of_signals{nullptr};
+
+/// While it lives, SIGINT and SIGTERM end the emulation in order: after the round that runs. In the ranks too, which
+/// are forked from us and get a terminal's SIGINT themselves.
+class EndOnSignal {
+ public:
+  explicit EndOnSignal(Board* board) {
+    board_of_signals.store(board);
+    struct sigaction action {};
+    action.sa_handler = [](int) { board_of_signals.load()->AskToEnd(); };
+    action.sa_flags = SA_RESTART;
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~EndOnSignal() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  EndOnSignal(const EndOnSignal&) = delete;
+  EndOnSignal& operator=(const EndOnSignal&) = delete;
+
+ private:
+  static constexpr std::array kSignals = {SIGINT, SIGTERM};
+  std::array<struct sigaction, kSignals.size()> before_{};
+};
+
 }  // namespace
 
 Result<Sheet> Emulate(const Options& options) {
@@ -265,6 +294,8 @@ Result<Sheet> Emulate(const Options& options) {
   if (!net) return tl::unexpected(net.error());
   auto board = Board::Make(options.ranks, options.channels);
   if (!board) return tl::unexpected(board.error());
+  std::optional<EndOnSignal> end_on_signal;
+  if (options.fault == Fault::kNone) end_on_signal.emplace(board->get());
   const std::vector<pid_t> children = StartRanks(options, board->get());
   Status status = WaitForRanks(options, children, board->get());
   if (status.ok() && children.size() < static_cast<std::size_t>(options.ranks)) {

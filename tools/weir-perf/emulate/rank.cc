@@ -82,7 +82,7 @@ Status Rank::Run() {
   if (!net) return net.error();
   net_ = std::move(*net);
   if (Status status = OpenFeed(); !status.ok()) return status;
-  for (int cycle = 0; cycle < options_.cycles; ++cycle) {
+  for (int cycle = 0; cycle < options_.cycles && !ending_; ++cycle) {
     Status status = RunCycle(static_cast<std::uint32_t>(cycle));
     if (!status.ok()) return status;
     CountLeaks(static_cast<std::uint32_t>(cycle));
@@ -190,9 +190,9 @@ Status Rank::RunCycle(std::uint32_t cycle) {
   for (const Collective collective : options_.collectives) {
     for (const Bytes size : options_.sizes) {
       outcome = RunCase(index++, ShapeOf(collective, size), seed += 101);
-      if (!outcome.ok() || provoked_) break;
+      if (!outcome.ok() || provoked_ || ending_) break;
     }
-    if (!outcome.ok() || provoked_) break;
+    if (!outcome.ok() || provoked_ || ending_) break;
   }
   Status closed = OnThread([this] { return CloseAll(); });
   if (!outcome.ok()) return outcome;
@@ -331,7 +331,12 @@ Status Rank::RunCase(std::size_t index, const Shape& shape, std::uint32_t seed) 
     const std::uint32_t own_seed = seed + static_cast<std::uint32_t>(round);
     FillInput(shape, rank_, own_seed, buffer);
     if (options_.fault == Fault::kNone) {
-      if (Status status = board_.Meet(kPatience); !status.ok()) return status;
+      const auto ending = board_.MeetOrEnd(++meetings_, kPatience);
+      if (!ending) return ending.error();
+      if (*ending) {
+        ending_ = true;
+        break;
+      }
     }
     const Nanoseconds begin = Now();
     if (transfers_began_ == 0) transfers_began_ = begin;
@@ -342,6 +347,7 @@ Status Rank::RunCase(std::size_t index, const Shape& shape, std::uint32_t seed) 
     if (provoked_) break;
     truth_.End(tale_.sends - sends_before, tale_.bytes_sent - bytes_before);
     tale_.case_time[index] += Now() - begin;
+    ++tale_.case_rounds[index];
     const auto checked = CheckOutput(shape, rank_, own_seed, buffer);
     if (!checked) return checked.error();
     tale_.numbers_checked += *checked;

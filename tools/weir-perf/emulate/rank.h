@@ -104,6 +104,8 @@ class Rank {
   std::vector<std::vector<Instruction>> plans_;  ///< By channel.
   std::vector<std::size_t> at_;                  ///< The next instruction of each.
   bool provoked_ = false;                        ///< The fault came: what fails from now on is meant to.
+  bool ending_ = false;                          ///< Somebody wants an end: nothing more begins.
+  std::uint64_t meetings_ = 0;
   Nanoseconds transfers_began_ = 0;
   std::int64_t descriptors_at_first_ = 0;
   std::int64_t memory_at_first_kb_ = 0;
