@@ -2,23 +2,42 @@
 
 namespace weir::scheduler {
 
-Allocation::Allocation(LiveFabric* fabric) : fabric_(*fabric), served_at_(fabric->limits.coflows, 0) {
+namespace {
+
+/// Puts a number into a set, or takes it out: `at` has its position + 1, or 0.
+void SetMember(std::uint32_t number, bool member, std::vector<std::uint32_t>* set, std::vector<std::uint32_t>* at) {
+  std::uint32_t& mine = (*at)[number];
+  if (member == (mine != 0)) {
+    return;
+  }
+  if (member) {
+    set->push_back(number);
+    mine = static_cast<std::uint32_t>(set->size());
+    return;
+  }
+  (*set)[mine - 1] = set->back();
+  (*at)[set->back()] = mine;
+  set->pop_back();
+  mine = 0;
+}
+
+}  // namespace
+
+Allocation::Allocation(LiveFabric* fabric)
+    : fabric_(*fabric), served_at_(fabric->limits.coflows, 0), running_at_(fabric->limits.flows, 0) {
   changed_.reserve(2 * std::size_t{fabric->limits.flows});  // A sweep that gives up, then everything anew.
   served_.reserve(fabric->limits.coflows);
+  running_.reserve(fabric->limits.flows);
 }
 
 void Allocation::Set(CoflowSlot slot, std::span<const WholeRate> rates) {
   const auto flows = fabric_.Flows(slot);
   bool served = false;
   for (std::size_t i = 0; i < flows.size(); ++i) {
-    WholeRate& rate = fabric_.rate[flows[i]];
     served |= rates[i] > 0;
-    if (rate != rates[i]) {
-      rate = rates[i];
-      changed_.push_back(flows[i]);
-    }
+    SetRate(flows[i], rates[i]);
   }
-  SetServed(slot, served);
+  SetMember(slot, served, &served_, &served_at_);
 }
 
 void Allocation::SetNothing(CoflowSlot slot) {
@@ -26,32 +45,28 @@ void Allocation::SetNothing(CoflowSlot slot) {
     return;
   }
   for (const FlowIndex flow : fabric_.Flows(slot)) {
-    if (fabric_.rate[flow] != 0) {
-      fabric_.rate[flow] = 0;
-      changed_.push_back(flow);
-    }
+    SetRate(flow, 0);
   }
-  SetServed(slot, false);
+  SetMember(slot, false, &served_, &served_at_);
+}
+
+void Allocation::SetRate(FlowIndex flow, WholeRate rate) {
+  if (fabric_.rate[flow] != rate) {
+    fabric_.rate[flow] = rate;
+    changed_.push_back(flow);
+    SetMember(flow, rate > 0, &running_, &running_at_);
+  }
 }
 
 void Allocation::Forget(CoflowSlot slot) {
-  SetServed(slot, false);
+  for (const FlowIndex flow : fabric_.Flows(slot)) {
+    ForgetFlow(flow);
+  }
+  SetMember(slot, false, &served_, &served_at_);
 }
 
-void Allocation::SetServed(CoflowSlot slot, bool served) {
-  std::uint32_t& at = served_at_[slot];
-  if (served == (at != 0)) {
-    return;
-  }
-  if (served) {
-    served_.push_back(slot);
-    at = static_cast<std::uint32_t>(served_.size());
-    return;
-  }
-  served_[at - 1] = served_.back();
-  served_at_[served_.back()] = at;
-  served_.pop_back();
-  at = 0;
+void Allocation::ForgetFlow(FlowIndex flow) {
+  SetMember(flow, false, &running_, &running_at_);
 }
 
 }  // namespace weir::scheduler

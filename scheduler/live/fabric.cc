@@ -191,12 +191,16 @@ void LiveFabric::SetRemaining(FlowIndex flow, std::int64_t bytes) {
   }
 }
 
-double LiveFabric::Bottleneck(CoflowSlot slot) const {
-  double longest = 0;
-  for (const Row& row : Rows(slot)) {
-    longest = std::max(longest, static_cast<double>(row.load) * seconds_per_byte[row.link]);
+LiveFabric::Busiest LiveFabric::BusiestLink(CoflowSlot slot) const {
+  Busiest busiest;
+  const auto mine = Rows(slot);
+  for (std::uint32_t row = 0; row < mine.size(); ++row) {
+    const double seconds = SecondsOf(mine[row]);
+    if (seconds > busiest.seconds) {
+      busiest = {seconds, row};
+    }
   }
-  return longest;
+  return busiest;
 }
 
 void LiveFabric::SetCapacity(LinkIndex link, WholeRate value) {

@@ -81,8 +81,12 @@ struct LiveFabric {
   std::span<const Row> Rows(CoflowSlot slot) const { return rows.Of(rows_of[slot]); }
   std::span<const Hop> Path(FlowIndex flow) const { return hops.Of(path_of[flow]); }
   std::uint32_t links() const { return static_cast<std::uint32_t>(capacity.size()); }
-  /// Seconds that the coflow's busiest link needs for what is left, on full capacity (Gamma of Varys, section 4).
-  double Bottleneck(CoflowSlot slot) const;
+  struct Busiest {
+    double seconds = 0;     ///< That the link needs for what is left, on full capacity (Gamma of Varys, section 4).
+    std::uint32_t row = 0;  ///< Of the coflow; the first of several.
+  };
+  Busiest BusiestLink(CoflowSlot slot) const;
+  double SecondsOf(const Row& row) const { return static_cast<double>(row.load) * seconds_per_byte[row.link]; }
   void SetCapacity(LinkIndex link, WholeRate value);
 
   static constexpr CoflowSlot kNobody = std::numeric_limits<CoflowSlot>::max();

@@ -8,8 +8,8 @@ namespace {
 constexpr std::size_t kPoolSlack = 4;  // As for the fabric's own tables.
 
 /// A head gets so many entries more, and this share of all, when it is too short; it is cut when it has twice that.
-constexpr std::size_t kHeadAtLeast = 16;
-constexpr std::size_t kHeadShare = 8;
+constexpr std::size_t kHeadAtLeast = 8;
+constexpr std::size_t kHeadShare = 64;
 
 }  // namespace
 
@@ -44,10 +44,18 @@ std::size_t LinkQueues::Behind(LinkIndex link, std::uint64_t label) const {
 void LinkQueues::Insert(CoflowSlot slot) {
   const std::uint64_t label = order_.label(slot);
   for (const FlowIndex flow : fabric_.Flows(slot)) {
-    for (const LiveFabric::Hop& hop : fabric_.Path(flow)) {
-      Put(hop.link, label, Entry{slot, flow});
+    const auto path = fabric_.Path(flow);
+    for (std::size_t hop = 0; hop < path.size(); ++hop) {
+      Put(path[hop].link, label, EntryOf(slot, flow, path, hop));
     }
   }
+}
+
+/// Links at the ends of a path are those of hosts, which are full before those in between.
+LinkQueues::Entry LinkQueues::EntryOf(CoflowSlot slot, FlowIndex flow, std::span<const LiveFabric::Hop> path,
+                                      std::size_t hop) {
+  const LiveFabric::Hop& other = 2 * hop < path.size() ? path.back() : path.front();
+  return {slot, flow, other.link, path[hop].row};
 }
 
 void LinkQueues::Put(LinkIndex link, std::uint64_t label, const Entry& entry) {
@@ -72,8 +80,9 @@ void LinkQueues::PutIntoHead(LinkIndex link, std::uint64_t label, const Entry& e
 
 void LinkQueues::Append(CoflowSlot slot) {
   for (const FlowIndex flow : fabric_.Flows(slot)) {
-    for (const LiveFabric::Hop& hop : fabric_.Path(flow)) {
-      entries_.Append(&queue_[hop.link], Entry{slot, flow});
+    const auto path = fabric_.Path(flow);
+    for (std::size_t hop = 0; hop < path.size(); ++hop) {
+      entries_.Append(&queue_[path[hop].link], EntryOf(slot, flow, path, hop));
     }
   }
 }

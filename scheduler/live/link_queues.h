@@ -29,7 +29,10 @@ class LinkQueues {
   struct Entry {
     CoflowSlot slot = 0;
     FlowIndex flow = 0;
+    LinkIndex other = 0;    ///< Of the flow's path, at its other end: tells mostly that the flow cannot run.
+    std::uint32_t row = 0;  ///< Of the coflow, for this link.
   };
+  static_assert(sizeof(Entry) == 16);
   struct User {
     CoflowSlot slot = 0;
     WholeRate rate = 0;  ///< >= 0; 0: it would take more, but its shares were rounded to nothing.
@@ -84,6 +87,7 @@ class LinkQueues {
 
   std::span<Entry> All(LinkIndex link) { return entries_.Of(queue_[link]); }
   bool IsInHead(LinkIndex link, std::uint64_t label) const { return label <= head_to_[link]; }
+  static Entry EntryOf(CoflowSlot slot, FlowIndex flow, std::span<const LiveFabric::Hop> path, std::size_t hop);
   void Put(LinkIndex link, std::uint64_t label, const Entry& entry);
   void PutIntoHead(LinkIndex link, std::uint64_t label, const Entry& entry);
   void TakeFromHead(LinkIndex link, std::size_t at, std::size_t count);

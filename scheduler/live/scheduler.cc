@@ -57,6 +57,7 @@ LiveScheduler::LiveScheduler(std::span<const WholeRate> capacity, const LiveOpti
       sweep_(&fabric_, order_, &queues_, &allocation_, &fill_),
       place_(options.limits.coflows, Place::kNone),
       marked_(options.limits.coflows, 0),
+      busiest_(options.limits.coflows, 0),
       new_key_(options.limits.coflows, 0),
       crossed_(capacity.size(), 0),
       room_(capacity.size(), 0) {
@@ -103,6 +104,7 @@ Status LiveScheduler::EndFlow(FlowIndex flow) {
       }
     }
     queues_.EraseFlow(flow);
+    allocation_.ForgetFlow(flow);
     sweep_.Force(slot);
   }
   fabric_.RemoveFlow(flow);
@@ -148,34 +150,54 @@ Status LiveScheduler::SetCapacity(LinkIndex link, WholeRate capacity) {
   sweep_.Seed(link, 0);
   fabric_.SetCapacity(link, capacity);
   if (options_.key == LiveKey::kSebf) {
-    for (const LinkQueues::Entry& entry : queues_.Entries(link)) {
-      Mark(entry.slot);
-    }
+    MarkOnLink(link);
   }
   return Status::Ok();
 }
 
-void LiveScheduler::Advance(Nanoseconds duration) {
-  for (const CoflowSlot slot : allocation_.served()) {
-    for (const FlowIndex flow : fabric_.Flows(slot)) {
-      if (fabric_.rate[flow] > 0) {
-        const double moved = static_cast<double>(fabric_.rate[flow]) * ToSeconds(duration);
-        const std::int64_t left = fabric_.remaining[flow];
-        fabric_.SetRemaining(flow, moved < static_cast<double>(left) ? left - static_cast<std::int64_t>(moved) : 0);
-      }
+/// After its capacity changed: those for which it was the busiest link, and those for which it is now.
+void LiveScheduler::MarkOnLink(LinkIndex link) {
+  for (const LinkQueues::Entry& entry : queues_.Entries(link)) {
+    if (entry.row == busiest_[entry.slot] ||
+        fabric_.SecondsOf(fabric_.Rows(entry.slot)[entry.row]) > order_.key(entry.slot)) {
+      Mark(entry.slot);
     }
-    Mark(slot);
   }
 }
 
-double LiveScheduler::KeyOf(CoflowSlot slot) const {
+void LiveScheduler::Advance(Nanoseconds duration) {
+  const auto running = allocation_.running();
+  const double seconds = ToSeconds(duration);
+  for (std::size_t i = 0; i < running.size(); ++i) {
+    const FlowIndex flow = running[i];
+    const double moved = static_cast<double>(fabric_.rate[flow]) * seconds;
+    const std::int64_t left = fabric_.remaining[flow];
+    fabric_.SetRemaining(flow, moved < static_cast<double>(left) ? left - static_cast<std::int64_t>(moved) : 0);
+    if (MakesKey(flow)) {
+      Mark(fabric_.coflow_of[flow]);
+    }
+  }
+}
+
+/// Whether its coflow's key is another one when the flow has less left.
+bool LiveScheduler::MakesKey(FlowIndex flow) const {
+  const std::uint32_t busiest = busiest_[fabric_.coflow_of[flow]];
+  return options_.key == LiveKey::kScf ||
+         (options_.key == LiveKey::kSebf &&
+          std::ranges::any_of(fabric_.Path(flow), [&](const LiveFabric::Hop& hop) { return hop.row == busiest; }));
+}
+
+double LiveScheduler::FindKey(CoflowSlot slot) {
   switch (options_.key) {
     case LiveKey::kFifo:
       return 0;
     case LiveKey::kScf:
       return static_cast<double>(fabric_.bytes_left[slot]);
-    case LiveKey::kSebf:
-      return fabric_.Bottleneck(slot);
+    case LiveKey::kSebf: {
+      const LiveFabric::Busiest busiest = fabric_.BusiestLink(slot);
+      busiest_[slot] = busiest.row;
+      return busiest.seconds;
+    }
     case LiveKey::kGiven:
       break;
   }
@@ -186,7 +208,7 @@ double LiveScheduler::KeyOf(CoflowSlot slot) const {
 bool LiveScheduler::PlaceAll() {
   bool kept = true;
   for (const CoflowSlot slot : waiting_) {
-    order_.SetKey(slot, KeyOf(slot));
+    order_.SetKey(slot, FindKey(slot));
     kept &= order_.Insert(slot);
     queues_.Insert(slot);
     sweep_.Force(slot);
@@ -223,7 +245,7 @@ void LiveScheduler::Recompute() {
 void LiveScheduler::ComputeAll() {
   for (CoflowSlot slot = 0; slot < fabric_.live.size(); ++slot) {
     if (fabric_.live[slot] != 0) {
-      order_.SetKey(slot, KeyOf(slot));
+      order_.SetKey(slot, FindKey(slot));
       place_[slot] = Place::kPlaced;
     }
     marked_[slot] = 0;

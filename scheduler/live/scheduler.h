@@ -81,8 +81,10 @@ class LiveScheduler {
  private:
   enum class Place : std::uint8_t { kNone, kWaiting, kPlaced };
 
-  double KeyOf(CoflowSlot slot) const;
+  double FindKey(CoflowSlot slot);
   void Mark(CoflowSlot slot);
+  void MarkOnLink(LinkIndex link);
+  bool MakesKey(FlowIndex flow) const;
   bool RepairOrder();
   void SortMarks();
   bool CarryAfterFall();
@@ -106,7 +108,8 @@ class LiveScheduler {
   std::vector<Place> place_;          ///< By slot.
   std::vector<std::uint8_t> marked_;  ///< By slot: its key may have changed.
   std::vector<CoflowSlot> marks_;
-  std::vector<CoflowSlot> falling_;  ///< Its key became smaller.
+  std::vector<std::uint32_t> busiest_;  ///< By slot, of `sebf`: the row that made its key, if it is not marked.
+  std::vector<CoflowSlot> falling_;     ///< Its key became smaller.
   std::vector<CoflowSlot> rising_;
   std::vector<double> new_key_;         ///< By slot, of those.
   std::uint32_t moves_ = 0;             ///< Of this repair, past somebody met on a link.

@@ -35,7 +35,7 @@ void LiveScheduler::SortMarks() {
   for (const CoflowSlot slot : marks_) {
     marked_[slot] = 0;
     if (place_[slot] == Place::kPlaced) {
-      new_key_[slot] = KeyOf(slot);
+      new_key_[slot] = FindKey(slot);
       if (new_key_[slot] != order_.key(slot)) {
         (new_key_[slot] < order_.key(slot) ? falling_ : rising_).push_back(slot);
       }

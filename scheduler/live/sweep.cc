@@ -316,7 +316,7 @@ bool Sweep::FindFlow(LinkIndex link, std::uint64_t label, std::uint64_t end) {
       if (entry_label >= end) {
         return false;
       }
-      if (entry_label > label && CanRun(entry.flow, entry_label)) {
+      if (entry_label > label && queues_.full_from(entry.other) >= entry_label && CanRun(entry.flow, entry_label)) {
         state.stop_use = 0;
         Push({entry_label, entry.slot, link, state.version});
         return true;

@@ -196,7 +196,8 @@ TEST_F(LiveSchedulerTest, AChangeThatMovesManySortsAnew) {
   ASSERT_TRUE(live_->SetCapacity(0, 50).ok());
   live_->Update();
   for (std::size_t i = 1; i < 1000; ++i) {
-    ASSERT_LE(live_->fabric().Bottleneck(live_->order()[i - 1]), live_->fabric().Bottleneck(live_->order()[i]));
+    ASSERT_LE(live_->fabric().BusiestLink(live_->order()[i - 1]).seconds,
+              live_->fabric().BusiestLink(live_->order()[i]).seconds);
   }
   EXPECT_EQ(Rates(live_->order()[0]), Whole({100}));
   const std::vector<WholeRate> rates = live_->fabric().rate;
