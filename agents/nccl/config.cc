@@ -114,7 +114,7 @@ Status ReadNumbers(PluginConfig* config) {
   long hold_max_ms = static_cast<long>(config->hold_max / kMillisecond);
   for (const Number& number : {Number{"WEIR_NCCL_STREAMS", 1, transport::kMaxStreams, &streams},
                                Number{"WEIR_NCCL_STRIPE_KB", 4, 1 << 20, &stripe_kb},
-                               Number{"WEIR_NCCL_DEAD_AFTER_MS", 10, 3'600'000, &dead_after_ms},
+                               Number{"WEIR_NCCL_DEAD_AFTER_MS", 200, 3'600'000, &dead_after_ms},
                                Number{"WEIR_NCCL_CONNECT_WITHIN_MS", 10, 3'600'000, &connect_within_ms},
                                Number{"WEIR_NCCL_TRAFFIC_CLASS", 0, 255, &traffic_class},
                                Number{"WEIR_NCCL_HOLD_MAX_MS", 1, 60'000, &hold_max_ms},

@@ -1,7 +1,5 @@
 #include "transport/rdma/side.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -22,9 +20,6 @@ void TuneSide(const tcp::Socket& socket, const RdmaOptions& options) {
   tuned.dead_after = options.dead_after;
   if (options.traffic_classes[0] != 0) tuned.traffic_class = options.traffic_classes[0];
   tcp::Tune(socket, tcp::StreamKind::kControl, tuned);
-  // The kernel would end the connection of a link over which the device still moves data.
-  const int none = 0;
-  static_cast<void>(setsockopt(socket.fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &none, sizeof none));
 }
 
 bool ReadSide(const tcp::Socket& socket, std::span<std::byte> bytes, std::size_t* got) {

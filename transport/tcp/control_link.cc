@@ -1,17 +1,13 @@
 #include "transport/tcp/control_link.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 namespace weir::transport::tcp {
 
-ControlLink::ControlLink(Socket socket, Nanoseconds dead_after)
-    : socket_(std::move(socket)), heartbeat_every_(std::max<Nanoseconds>(dead_after / 8, kMillisecond)) {
+ControlLink::ControlLink(Socket socket, Nanoseconds dead_after) : socket_(std::move(socket)), watch_(dead_after) {
   out_.resize(kBufferBytes);
 }
 
@@ -25,22 +21,13 @@ void ControlLink::Flush(Nanoseconds now) noexcept {
   if (now >= heartbeat_at_) {
     // When the queue is full the peer has not read for long, and what lies there is waiting for an answer already.
     static_cast<void>(Send(Control{}));
-    heartbeat_at_ = now + heartbeat_every_;
+    heartbeat_at_ = now + watch_.heartbeat_every();
   }
   if (out_size_ == 0) return;
   const ssize_t sent = send(socket_.fd(), out_.data(), out_size_, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent < 0) return Judge(errno);
   out_size_ -= static_cast<std::size_t>(sent);
   std::memmove(out_.data(), out_.data() + sent, out_size_);
-}
-
-Nanoseconds ControlLink::Silence() const noexcept {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  if (getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
-  if (info.tcpi_unacked == 0 && info.tcpi_probes == 0) return 0;
-  // What comes with nothing new acknowledged is not counted as an acknowledgement, and is a sign of life all the same.
-  return std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv) * kMillisecond;
 }
 
 void ControlLink::Fill() noexcept {

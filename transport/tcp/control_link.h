@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "coflow/status.h"
+#include "transport/tcp/kernel_queue.h"
+#include "transport/tcp/silence_watch.h"
 #include "transport/tcp/socket.h"
 #include "transport/tcp/wire.h"
 
@@ -18,8 +20,8 @@ struct Ends {
 };
 
 /// The connection of a channel that carries no data: heartbeats both ways, and which receives are posted. As it is
-/// never full, the kernel's bound on unanswered bytes (TCP_USER_TIMEOUT) means here that the link is dead, and never
-/// that the peer is slow. The heartbeat gives it something to be answered.
+/// never full, bytes that stay unanswered mean here that the link is dead, and never that the peer is slow. The
+/// heartbeat gives the peer's kernel something to answer.
 ///
 /// Owned by a channel, on the channel's thread. Holds kBufferBytes each way.
 class ControlLink {
@@ -30,12 +32,14 @@ class ControlLink {
 
   /// Queues a frame. False when there is no room; it goes out with Poll.
   bool Send(const Control& frame) noexcept;
-  /// Sends what is queued and a heartbeat if it is time, reads, and gives each frame of posted receives to
-  /// `on_posted(const Control&)`, which returns false for one that must not come. kClosed: the peer is gone in order or
-  /// not, kBroken: the link is dead or what came is no frame (problem() says which). Both are final.
+  /// Asks the kernel for signs of life and sends what is queued and a heartbeat, all if it is time; reads, and gives
+  /// each frame of posted receives to `on_posted(const Control&)`, which returns false for one that must not come.
+  /// kClosed: the peer is gone in order or not, kBroken: the link is dead or what came is no frame (problem() says
+  /// which). Both are final.
   template <typename OnPosted>
   State Poll(Nanoseconds now, OnPosted&& on_posted) noexcept {
     if (state_ != State::kOpen) return state_;
+    if (watch_.Due(now)) watch_.OnAsked(now, Silence());
     Flush(now);
     Fill();
     Control frame;
@@ -55,7 +59,15 @@ class ControlLink {
 
   /// For how long nothing has come back while something of ours waits for an answer, as the kernel counts it, in its
   /// ticks of some milliseconds; 0 when nothing waits. A system call.
-  Nanoseconds Silence() const noexcept;
+  Nanoseconds Silence() const noexcept { return SilenceOf(socket_); }
+  /// After Poll at the same time: nothing has come back for so long that the link counts as dead, here nor on any of
+  /// `others`, connections of the same channel. A system call for each of them, when it is quiet here.
+  template <typename Streams>
+  bool Dead(Nanoseconds now, const Streams& others) noexcept {
+    if (!watch_.Dead(now)) return false;
+    for (const auto& other : others) watch_.OnSign(now - AgeOf(other.socket));
+    return watch_.Dead(now);
+  }
   int fd() const { return socket_.fd(); }
   State state() const { return state_; }
   /// Of kBroken: an errno, or 0 when the peer broke the protocol.
@@ -71,7 +83,7 @@ class ControlLink {
   void Judge(int error) noexcept;
 
   Socket socket_;
-  Nanoseconds heartbeat_every_;
+  SilenceWatch watch_;
   Nanoseconds heartbeat_at_ = 0;
   State state_ = State::kOpen;
   int problem_ = 0;

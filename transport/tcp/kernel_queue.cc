@@ -7,15 +7,38 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 
 namespace weir::transport::tcp {
+namespace {
+
+/// What comes with nothing new acknowledged is not counted as an acknowledgement, and is a sign of life all the same.
+Nanoseconds Age(const tcp_info& info) {
+  return std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv) * kMillisecond;
+}
+
+}  // namespace
 
 Bytes Unacknowledged(const Socket& socket) noexcept {
   int bytes = 0;
   return ioctl(socket.fd(), SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<Bytes>(bytes) : 0;
+}
+
+Nanoseconds AgeOf(const Socket& socket) noexcept {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  return Age(info);
+}
+
+Nanoseconds SilenceOf(const Socket& socket) noexcept {
+  tcp_info info{};
+  socklen_t size = sizeof(info);
+  if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  return info.tcpi_unacked == 0 && info.tcpi_probes == 0 ? 0 : Age(info);
 }
 
 Path AskPath(const Socket& socket) noexcept {

@@ -35,7 +35,9 @@ struct TcpOptions {
   int traffic_class = -1;
   /// Sends or receives that may be under way on a channel.
   std::uint32_t requests = 256;
-  /// A link over which nothing came back for so long is dead. A peer that is slow or frozen is not: its kernel answers.
+  /// A link over which nothing came back is reported as dead within this time, 200 ms at least: an interruption of
+  /// three quarters of it passes. A peer that is slow or frozen is not dead: its kernel answers. Several round trips of
+  /// the path.
   Nanoseconds dead_after = 10 * kSecond;
   /// How long Connector::Poll goes on.
   Nanoseconds connect_within = 60 * kSecond;

@@ -237,13 +237,15 @@ void TcpReceiver::JudgeQuiet(Nanoseconds now) noexcept {
 void TcpReceiver::CheckControl(Nanoseconds now) noexcept {
   control_at_ = now + kControlEvery;
   const ControlLink::State state = control_.Poll(now, [](const Control&) { return false; });
-  if (state == ControlLink::State::kOpen) return;
+  if (state == ControlLink::State::kOpen) {
+    if (control_.Dead(now, streams_))
+      Fail(StatusCode::kUnavailable, "the link is dead: nothing came back within the bound");
+    return;
+  }
   if (state == ControlLink::State::kClosed) return JudgeQuiet(now);
   const int problem = control_.problem();
   Fail(problem == 0 ? StatusCode::kProtocol : StatusCode::kUnavailable,
-       problem == 0           ? "what came on the control connection is no frame"
-       : problem == ETIMEDOUT ? "the link is dead: nothing came back within the bound"
-                              : std::strerror(problem));
+       problem == 0 ? "what came on the control connection is no frame" : std::strerror(problem));
 }
 
 }  // namespace weir::transport::tcp

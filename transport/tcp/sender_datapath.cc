@@ -230,13 +230,15 @@ TcpSender::Send* TcpSender::Next() noexcept {
 void TcpSender::CheckControl(Nanoseconds now) noexcept {
   control_at_ = now + kControlEvery;
   const ControlLink::State state = control_.Poll(now, [this](const Control& frame) { return OnPosted(frame); });
-  if (state == ControlLink::State::kOpen) return;
+  if (state == ControlLink::State::kOpen) {
+    if (control_.Dead(now, streams_))
+      Fail(StatusCode::kUnavailable, "the link is dead: nothing came back within the bound");
+    return;
+  }
   if (state == ControlLink::State::kClosed) return Fail(StatusCode::kUnavailable, "the peer closed the channel");
   const int problem = control_.problem();
   Fail(problem == 0 ? StatusCode::kProtocol : StatusCode::kUnavailable,
-       problem == 0           ? "what came on the control connection is no frame"
-       : problem == ETIMEDOUT ? "the link is dead: nothing came back within the bound"
-                              : std::strerror(problem));
+       problem == 0 ? "what came on the control connection is no frame" : std::strerror(problem));
 }
 
 bool TcpSender::OnPosted(const Control& frame) noexcept {

@@ -25,6 +25,11 @@ bool IsLinkLocal(const IpAddress& address) {
   return !address.is_v4() && address.bytes()[0] == 0xfe && (address.bytes()[1] & 0xc0) == 0x80;
 }
 
+/// TCP_RTO_MAX_MS of Linux 6.15 and its range; the headers here are older. A kernel that does not know it refuses.
+constexpr int kRtoMax_ms = 44;
+constexpr int kRtoMaxLeast_ms = 1000;
+constexpr int kRtoMaxMost_ms = 120'000;
+
 void Set(const Socket& socket, int level, int option, int value) {
   // Best effort, see Tune().
   static_cast<void>(setsockopt(socket.fd(), level, option, &value, sizeof(value)));
@@ -134,20 +139,18 @@ int ConnectError(const Socket& socket) {
 void Tune(const Socket& socket, StreamKind kind, const TcpOptions& options) {
   Set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   const int bound_ms = static_cast<int>(std::clamp<Nanoseconds>(options.dead_after / kMillisecond, 1, 1 << 30));
-  const int probe_s = std::clamp(bound_ms / 4000, 1, 3600);
+  // For a channel that nobody asks about any more. Not before the bound: an interruption that is shorter must pass, on
+  // connections with nothing under way as well.
+  const int idle_s = std::clamp(bound_ms / 1000, 1, 3600);
   Set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  Set(socket, IPPROTO_TCP, TCP_KEEPIDLE, probe_s);
-  Set(socket, IPPROTO_TCP, TCP_KEEPINTVL, probe_s);
+  Set(socket, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
+  Set(socket, IPPROTO_TCP, TCP_KEEPINTVL, std::max(idle_s / 3, 1));
   Set(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
-  if (kind == StreamKind::kControl) {
-    // Not on data: there it would also end the connection of a peer that has not read for so long.
-    // A heartbeat may have been answered just before the link went, and the next one leaves an eighth of the bound
-    // later.
-    Set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, std::max(bound_ms / 4 * 3, 1));
-  } else {
-    if (options.unsent_bytes > 0) {
-      Set(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(std::min(options.unsent_bytes, 1u << 30)));
-    }
+  // Segments that nobody answers are sent ever more rarely; when a link is back, that must not cost much of the bound.
+  const int rarely_ms = bound_ms / (kind == StreamKind::kControl ? 8 : 4);
+  Set(socket, IPPROTO_TCP, kRtoMax_ms, std::clamp(rarely_ms, kRtoMaxLeast_ms, kRtoMaxMost_ms));
+  if (kind == StreamKind::kData && options.unsent_bytes > 0) {
+    Set(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(std::min(options.unsent_bytes, 1u << 30)));
   }
   if (options.traffic_class >= 0) {
     Set(socket, IPPROTO_IP, IP_TOS, options.traffic_class);

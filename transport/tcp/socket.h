@@ -59,7 +59,7 @@ int ConnectError(const Socket& socket);
 enum class StreamKind { kData, kControl };
 
 /// Sets what `options` say on a connection. What the system refuses stays as it was: none of it is needed for
-/// correctness but the bound on a dead link, and Linux has that since 2.6.37.
+/// correctness.
 void Tune(const Socket& socket, StreamKind kind, const TcpOptions& options);
 
 }  // namespace weir::transport::tcp

@@ -11,6 +11,7 @@
 
 #include "transport/tcp/connector.h"
 #include "transport/tcp/listener.h"
+#include "transport/tcp/silence_watch.h"
 #include "transport/tcp/wire.h"
 
 namespace weir::transport {
@@ -40,8 +41,9 @@ Status CheckOptions(const TcpOptions& options) {
   if (options.requests < 1 || options.requests > kMaxRequests) {
     return wrong("requests", options.requests, fmt::format("1 to {}", kMaxRequests));
   }
-  if (options.dead_after < 10 * kMillisecond || options.dead_after > 3600 * kSecond) {
-    return wrong("bound on a dead link in ms", options.dead_after / kMillisecond, "10 to 3600000");
+  if (options.dead_after < tcp::SilenceWatch::kBoundMin || options.dead_after > 3600 * kSecond) {
+    return wrong("bound on a dead link in ms", options.dead_after / kMillisecond,
+                 fmt::format("{} to 3600000", tcp::SilenceWatch::kBoundMin / kMillisecond));
   }
   if (options.traffic_class > 255) return wrong("traffic class", options.traffic_class, "0 to 255, or none");
   return Status::Ok();
