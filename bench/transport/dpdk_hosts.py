@@ -60,9 +60,9 @@ class DpdkHosts:
         options = f"device={self.device(host)},address={self.addresses[host]}{self.options}"
         return self.popen(host, [*self.before, self.program, *arguments, "--backend=dpdk", f"--options={options}", "--dead_after_ms=2000"])
 
-    def serve(self):
+    def serve(self, *flags):
         """weir-perf serve on the right, when it serves; None when it does not start."""
-        server = self.start(1, "serve", "--bind=10.8.0.2")
+        server = self.start(1, "serve", "--bind=10.8.0.2", *flags)
         said = "..."
         while said and "serving on" not in said:  # Drivers have things to say first.
             said = server.stderr.readline()

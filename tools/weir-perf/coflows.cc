@@ -24,8 +24,10 @@ namespace {
 using transport::Outcome;
 using transport::SteadyClock;
 
-constexpr std::size_t kPosted = 4;         ///< Sends and receives under way on each channel.
-constexpr std::size_t kPostedAtOnce = 64;  ///< Before the other coflows of the thread have their turn.
+constexpr std::size_t kPosted = 16;  ///< Sends and receives under way on each channel.
+/// Then the other coflows of the thread have their turn, however much the network would still take: one of a higher
+/// level may have begun.
+constexpr Nanoseconds kTurn = 100 * kMicrosecond;
 constexpr Nanoseconds kChannelWithin = 30 * kSecond;
 constexpr std::size_t kStepsMax = static_cast<std::size_t>(kRunMax_s * 1000) + 30'000;
 constexpr std::size_t kHeaderBytes = 16;
@@ -77,12 +79,12 @@ class Source {
     const bool active =
         span_ < plan_.spans.size() && now_s >= plan_.spans[span_].from_s && now_s < plan_.spans[span_].until_s;
     // Until something is left over: whoever is saturated always has more than the network takes.
-    std::size_t posted = 0;
-    for (bool more = true; more && posted < kPostedAtOnce;) {
+    const Nanoseconds until = SteadyClock().Now() + kTurn;
+    for (bool more = true; more && SteadyClock().Now() < until;) {
       if (Status status = Collect(); !status.ok()) return status;
-      const std::size_t before = posted;
-      if (Status status = active ? Post(&posted) : Status::Ok(); !status.ok()) return status;
-      more = posted > before;
+      std::size_t posted = 0;
+      if (Status status = active ? Post(until, &posted) : Status::Ok(); !status.ok()) return status;
+      more = posted > 0;
     }
     return Status::Ok();
   }
@@ -99,8 +101,8 @@ class Source {
     return Status::Ok();
   }
 
-  Status Post(std::size_t* posted) {
-    while (under_way_.size() < kPosted) {
+  Status Post(Nanoseconds until, std::size_t* posted) {
+    while (under_way_.size() < kPosted && SteadyClock().Now() < until) {
       const transport::Part part{message_.data(), message_.size(), memory_};
       transport::Request* request = nullptr;
       const Outcome outcome = sender_->Isend(std::span(&part, 1), 0, &request);

@@ -55,7 +55,8 @@ Result<std::unique_ptr<Sender>> PacketConnector::Poll() {
   if (answered_) {
     peer_.channel = welcome_.from;
     peer_.packet_max = std::min<std::size_t>(peer_.packet_max, welcome_.packet_max);
-    auto congestion = MakeCongestionControl(endpoint_.options(), peer_.packet_max - kDataBytes);
+    auto congestion = MakeCongestionControl(endpoint_.options(), peer_.packet_max - kDataBytes,
+                                            endpoint_.FloorTo(peer_.path.destination));
     if (!congestion) return Problem(congestion.error());
     return std::make_unique<PacketSender>(&endpoint_, peer_, channel(), welcome_.slots, lane_, std::move(*congestion));
   }

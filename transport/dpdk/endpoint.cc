@@ -120,4 +120,12 @@ std::size_t Endpoint::PacketMax() const {
   return port_.frame_bytes() - FrameOverhead(options_.address.is_v4());
 }
 
+std::shared_ptr<RoundTripFloor> Endpoint::FloorTo(const IpAddress& peer) {
+  std::erase_if(floors_, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<RoundTripFloor>& place = floors_[peer];
+  auto floor = place.lock();
+  if (floor == nullptr) place = floor = std::make_shared<RoundTripFloor>();
+  return floor;
+}
+
 }  // namespace weir::transport::dpdk

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "transport/clock.h"
+#include "transport/dpdk/congestion.h"
 #include "transport/dpdk/frame.h"
 #include "transport/dpdk/neighbour.h"
 #include "transport/dpdk/options.h"
@@ -169,6 +171,8 @@ class Endpoint {
   void AskFor(const IpAddress& neighbour) noexcept;
   NeighbourTable& neighbours() { return neighbours_; }
   std::size_t PacketMax() const;
+  /// What the channels to `peer` know together. Allocates.
+  std::shared_ptr<RoundTripFloor> FloorTo(const IpAddress& peer);
 
   const EndpointOptions& options() const { return options_; }
   const Clock& clock() const { return clock_; }
@@ -209,7 +213,8 @@ class Endpoint {
   std::unordered_map<std::uint64_t, ChannelEnd*> ends_;
   std::map<Nonce, PacketListener*> listeners_;
   NeighbourTable neighbours_;
-  std::vector<ChannelEnd*> touched_;  ///< In this burst.
+  std::map<IpAddress, std::weak_ptr<RoundTripFloor>> floors_;  ///< Of peers that have channels, and had.
+  std::vector<ChannelEnd*> touched_;                           ///< In this burst.
   std::array<std::span<const std::byte>, kBurst> frames_{};
   std::byte* reserved_ = nullptr;
   Nanoseconds tick_at_ = 0;

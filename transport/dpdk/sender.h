@@ -96,11 +96,12 @@ class PacketSender final : public Sender, private ChannelEnd {
 
   void Progress(Nanoseconds now) noexcept;
   void Pump(Nanoseconds now) noexcept;
+  void Rest(Nanoseconds now) noexcept;
   bool Repeat(Nanoseconds now) noexcept;
   bool SendNew(Nanoseconds now) noexcept;
   bool Transmit(std::uint32_t sequence, std::uint8_t flags, Nanoseconds now) noexcept;
   bool Afford(Bytes bytes, Bytes wanted, Nanoseconds now) noexcept;
-  bool Fits(Bytes bytes) const noexcept;
+  bool Fits(Bytes bytes) noexcept;
   Outcome TakeSlot(std::int32_t tag, Bytes total, Send* send) noexcept;
   Granted* GrantOf(std::uint32_t receive) noexcept;
   void SayPing(std::uint8_t flags) noexcept;
@@ -130,6 +131,7 @@ class PacketSender final : public Sender, private ChannelEnd {
   Bytes flying_bytes_ = 0;
   Bytes lost_bytes_ = 0;          ///< Found,
   Bytes acknowledged_bytes_ = 0;  ///< and acknowledged, since congestion control was told.
+  bool limited_ = false;          ///< The window was too small for a segment since then.
 
   std::vector<Granted> granted_;  ///< By receive, modulo its size.
   std::uint32_t grants_seen_ = 0;

@@ -90,6 +90,7 @@ Outcome PacketSender::Test(Request* request, std::span<Bytes> sizes) noexcept {
   Send* send = static_cast<Send*>(request);
   if (!send->done && failure_.ok()) Progress(endpoint_.clock().Now());
   if (!send->done) return failure_.ok() ? Outcome::kAgain : Outcome::kFailed;
+  Rest(endpoint_.clock().Now());  // It may have become done while another channel was served.
   if (!sizes.empty()) sizes[0] = send->total;
   free_.push_back(send);
   return Outcome::kDone;
@@ -111,18 +112,28 @@ void PacketSender::Pump(Nanoseconds now) noexcept {
   for (int i = 0; i < kPacketsAtOnce && failure_.ok(); ++i) {
     if (!(lost_.head != kNone ? Repeat(now) : SendNew(now))) break;
   }
-  if (lane_ == nullptr || lost_.head != kNone) return;
-  lane_->Return(allowance_);
-  allowance_ = 0;
+  if (lane_ == nullptr) return;
+  if (lost_.head == kNone) {
+    lane_->Return(allowance_);
+    allowance_ = 0;
+  }
+  if (lost_.head != kNone || queue_size_ > 0) lane_->Waits(now);
+  Rest(now);
+}
+
+/// Leaves the link to others when there is nothing to send, or no grant for it.
+void PacketSender::Rest(Nanoseconds now) noexcept {
   // The owner sees the end of a message when all of it is acknowledged, and may have the next one then.
-  if (flying_.head != kNone) return;
+  if (lane_ == nullptr || flying_.head != kNone || lost_.head != kNone) return;
   const bool waits_for_grant =
       queue_size_ > 0 && !queue_[queue_head_]->begun && GrantOf(queue_[queue_head_]->receive) == nullptr && slots_ == 1;
   if (queue_size_ == 0 || waits_for_grant) lane_->Drained(now);
 }
 
-bool PacketSender::Fits(Bytes bytes) const noexcept {
-  return flying_.head == kNone || flying_bytes_ + bytes <= congestion_->window();
+bool PacketSender::Fits(Bytes bytes) noexcept {
+  if (flying_.head == kNone || flying_bytes_ + bytes <= congestion_->window()) return true;
+  limited_ = true;
+  return false;
 }
 
 /// Whether the lane lets `bytes` pass, if not all `wanted`. What it gave and was not used stays in allowance_.
@@ -252,6 +263,7 @@ void PacketSender::OnAck(const Ack& ack, bool late, Nanoseconds now) noexcept {
   sample.round_trip = round_trip == 0 ? 0 : std::max<Nanoseconds>(round_trip - ack.delay, 1);
   sample.bytes = acknowledged_bytes_;
   sample.lost = lost_bytes_;
+  sample.limited = limited_;
   const std::uint32_t arrived = ack.arrived - arrived_;
   const std::uint32_t congested = ack.congested - congested_;
   sample.marked = arrived == 0 ? 0 : std::min(1.0, static_cast<double>(congested) / static_cast<double>(arrived));
@@ -259,6 +271,7 @@ void PacketSender::OnAck(const Ack& ack, bool late, Nanoseconds now) noexcept {
   congested_ = ack.congested;
   lost_bytes_ = 0;
   acknowledged_bytes_ = 0;
+  limited_ = false;
   congestion_->OnAck(sample);
 }
 

@@ -57,6 +57,10 @@ void Lane::Contend(Nanoseconds now) noexcept {
   level.asked.store(now, std::memory_order_relaxed);
 }
 
+void Lane::Waits(Nanoseconds now) noexcept {
+  if (contending_) Contend(now);
+}
+
 void Lane::Drained(Nanoseconds now) noexcept {
   if (contending_) {
     const PacerOptions& options = pacer_.options_;

@@ -88,6 +88,10 @@ class Lane {
   Bytes Admit(Bytes wanted, Nanoseconds now) noexcept;
   /// Bytes that were admitted and that the device did not take.
   void Return(Bytes unsent) noexcept;
+  /// The lane has more to send, and waits for something else, such as room on the way: it keeps its place, so that
+  /// lanes of lower levels do not fill the way that it waits for. No effect on one that does not hold others back
+  /// already: whose gate is shut, or that has no credit.
+  void Waits(Nanoseconds now) noexcept;
   /// The lane has nothing more to send for now: it soon holds no other back, see linger_ns_per_byte.
   void Drained(Nanoseconds now) noexcept;
   /// The lane sends nothing more, or cannot: it holds no other back.

@@ -12,7 +12,7 @@ constexpr Nanoseconds kRound = 100 * kMicrosecond;
 class Delay : public testing::Test {
  protected:
   /// One window is acknowledged, a round trip after the last one.
-  void Round(Nanoseconds round_trip, bool late = false, Bytes lost = 0, double marked = 0) {
+  void Round(Nanoseconds round_trip, bool late = false, Bytes lost = 0, double marked = 0, bool limited = true) {
     now_ += round_trip;
     CongestionControl::Sample sample;
     sample.now = now_;
@@ -20,6 +20,7 @@ class Delay : public testing::Test {
     sample.late = late;
     sample.bytes = control_->window();
     sample.lost = lost;
+    sample.limited = limited;
     sample.marked = marked;
     control_->OnAck(sample);
   }
@@ -49,6 +50,27 @@ TEST_F(Delay, AQueueThatWasSeenBeforeIsNotHeldAgainstRoundTripsThatSayNothing) {
   const Bytes before = control_->window();
   for (int i = 0; i < 20; ++i) Round(kRound + 30 * kMillisecond, true);
   EXPECT_GT(control_->window(), 2 * before);
+}
+
+TEST_F(Delay, AWindowThatNobodyFilledDoesNotGrow) {
+  Round(kRound);
+  const Bytes before = control_->window();
+  for (int i = 0; i < 20; ++i) Round(kRound, false, 0, 0, false);
+  EXPECT_EQ(control_->window(), before);
+}
+
+TEST_F(Delay, AQueueAsLongAsTheEndsWereAwayIsKeptForAWhile) {
+  Round(kRound);
+  for (int i = 0; i < 20; ++i) Round(kRound + kMillisecond);
+  const Bytes before = control_->window();
+  Round(kRound + 30 * kMillisecond, true);
+  for (int i = 0; i < 5; ++i) Round(kRound + 2 * kMillisecond);
+  EXPECT_GE(control_->window(), before);
+  for (int i = 0; i < 1000; ++i) Round(kRound + 2 * kMillisecond);
+  EXPECT_LT(control_->window(), before);
+  Round(kRound + 30 * kMillisecond, true);
+  for (int i = 0; i < 20; ++i) Round(kRound + 9 * kMillisecond);
+  EXPECT_LT(control_->window(), before) << "3 ms at most";
 }
 
 TEST_F(Delay, ATimeoutThatWasOnlySlownessIsUndone) {

@@ -321,5 +321,27 @@ TEST(LaneDirectives, WithoutASourceEverythingPasses) {
   EXPECT_EQ(lane.Admit(1u << 30, 1), pacer.options().piece_max);
 }
 
+TEST(LaneLevels, OneThatWaitsForSomethingElseKeepsItsPlace) {
+  ManualClock clock;
+  Pacer pacer;
+  LaneDirective low;
+  low.level = 7;
+  ScriptedDirectives of_low(&clock, {{0, low}});
+  Lane high_lane(&pacer, nullptr);
+  Lane low_lane(&pacer, &of_low);
+  ASSERT_GT(high_lane.Admit(1000, clock.Now()), 0u);
+  for (int i = 0; i < 100; ++i) {
+    clock.Advance(kMillisecond);
+    high_lane.Waits(clock.Now());
+    EXPECT_EQ(low_lane.Admit(1000, clock.Now()), 0u) << i;
+  }
+  clock.Advance(2 * pacer.options().stale_after);
+  EXPECT_GT(low_lane.Admit(1000, clock.Now()), 0u) << "its owner is away";
+  high_lane.Idle();
+  clock.Advance(kMillisecond);
+  high_lane.Waits(clock.Now());
+  EXPECT_GT(low_lane.Admit(1000, clock.Now()), 0u) << "it had left";
+}
+
 }  // namespace
 }  // namespace weir::transport

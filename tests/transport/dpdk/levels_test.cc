@@ -1,0 +1,187 @@
+// A coflow of level 0 among saturated ones of level 7 over a narrow wire, in virtual time: who has what, and how soon.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <random>
+
+#include "tests/transport/dpdk/simulated_wire.h"
+#include "transport/dpdk/packet_transport.h"
+#include "transport/fake/manual_clock.h"
+#include "transport/fake/scripted_directives.h"
+#include "transport/pacer/pacer.h"
+
+namespace weir::transport::dpdk {
+namespace {
+
+constexpr Nanoseconds kStep = 10 * kMicrosecond;
+constexpr std::size_t kLow = 8;
+constexpr std::size_t kPosted = 16;
+constexpr Bytes kMessage = 64 * 1024;
+
+/// Nine channels from left to right; the last one is the high one. Those that are busy always have messages posted, and
+/// each has its turn once a step.
+class Levels : public testing::Test {
+ protected:
+  struct Channel {
+    std::unique_ptr<ScriptedDirectives> directives;
+    std::unique_ptr<Lane> lane;  ///< Outlives the sender.
+    std::unique_ptr<Sender> sender;
+    std::unique_ptr<Receiver> receiver;
+    std::deque<Request*> sends;
+    std::deque<Request*> receives;
+    bool busy = false;
+    Bytes arrived = 0;
+  };
+
+  void Start(const WireOptions& wire) {
+    wire_ = std::make_unique<SimulatedWire>(wire, &clock_);
+    for (std::size_t end = 0; end < 2; ++end) {
+      EndpointOptions options;
+      options.identity = end == 0 ? "left/1" : "right/2";
+      options.address = IpAddress::Parse(end == 0 ? "10.9.0.1" : "10.9.0.2").value();
+      transports_[end] = std::move(
+          MakePacketTransport(options, "wire0", wire_->port(end), &clock_, [this] { return random_(); }).value());
+      wire_->Keep(end, [this, end] { transports_[end]->Serve(); });
+    }
+    for (std::size_t i = 0; i <= kLow; ++i) Connect(i < kLow ? 7 : 0);
+  }
+
+  void Connect(std::uint8_t level) {
+    Channel channel;
+    LaneDirective directive;
+    directive.level = level;
+    channel.directives =
+        std::make_unique<ScriptedDirectives>(&clock_, std::vector<ScriptedDirectives::Step>{{0, directive}});
+    channel.lane = std::make_unique<Lane>(&pacer_, channel.directives.get());
+    auto listener = std::move(transports_[1]->Listen(0, 1).value());
+    auto connector = std::move(transports_[0]->Connect(0, listener->handle(), channel.lane.get()).value());
+    for (int i = 0; i < 100'000 && (channel.sender == nullptr || channel.receiver == nullptr); ++i) {
+      if (channel.sender == nullptr) channel.sender = std::move(connector->Poll().value());
+      if (channel.receiver == nullptr) channel.receiver = std::move(listener->Accept().value());
+      clock_.Advance(kStep);
+    }
+    ASSERT_NE(channel.receiver, nullptr);
+    channels_.push_back(std::move(channel));
+  }
+
+  void Step(Channel* channel) {
+    while (!channel->sends.empty() && channel->sender->Test(channel->sends.front(), {}) == Outcome::kDone) {
+      channel->sends.pop_front();
+    }
+    const Part part{memory_.data(), kMessage, {}};
+    while (channel->busy && channel->sends.size() < kPosted) {
+      Request* send = nullptr;
+      ASSERT_EQ(channel->sender->Isend(std::span(&part, 1), 0, &send), Outcome::kDone);
+      channel->sends.push_back(send);
+    }
+    const Slot slot{room_.data(), kMessage, 0, {}};
+    while (channel->receives.size() < kPosted) {
+      Request* receive = nullptr;
+      ASSERT_EQ(channel->receiver->Irecv(std::span(&slot, 1), &receive), Outcome::kDone);
+      channel->receives.push_back(receive);
+    }
+    while (channel->receiver->Test(channel->receives.front(), {}) == Outcome::kDone) {
+      channel->receives.pop_front();
+      channel->arrived += kMessage;
+      Request* receive = nullptr;
+      ASSERT_EQ(channel->receiver->Irecv(std::span(&slot, 1), &receive), Outcome::kDone);
+      channel->receives.push_back(receive);
+    }
+  }
+
+  /// Bytes that came of the low ones and of the high one.
+  std::array<double, 2> Run(Nanoseconds span) {
+    std::array<double, 2> before{};
+    std::array<double, 2> after{};
+    for (std::size_t i = 0; i <= kLow; ++i) before[i / kLow] += static_cast<double>(channels_[i].arrived);
+    for (const Nanoseconds end = clock_.Now() + span; clock_.Now() < end; clock_.Advance(kStep)) {
+      for (Channel& channel : channels_) Step(&channel);
+    }
+    for (std::size_t i = 0; i <= kLow; ++i) after[i / kLow] += static_cast<double>(channels_[i].arrived);
+    return {after[0] - before[0], after[1] - before[1]};
+  }
+
+  ManualClock clock_;
+  std::mt19937_64 random_{7};
+  Pacer pacer_;
+  std::unique_ptr<SimulatedWire> wire_;
+  std::array<std::unique_ptr<PacketTransport>, 2> transports_;
+  std::vector<Channel> channels_;
+  std::vector<std::byte> memory_ = std::vector<std::byte>(kMessage);
+  std::vector<std::byte> room_ = std::vector<std::byte>(kMessage);
+};
+
+class LevelsByPath : public Levels, public testing::WithParamInterface<Nanoseconds> {};
+
+TEST_P(LevelsByPath, TheHighOneHasTheWireButForTheFloorAndTheLowOnesHaveItBack) {
+  WireOptions wire;
+  wire.rate = BitsPerSecond(500e6);
+  wire.delay_min = wire.delay_max = GetParam();
+  Start(wire);
+  for (std::size_t i = 0; i < kLow; ++i) channels_[i].busy = true;
+  Run(400 * kMillisecond);
+  const double alone = Run(100 * kMillisecond)[0] / 100;
+  EXPECT_GT(alone * 1e3, 0.9 * wire.rate);
+  channels_[kLow].busy = true;
+  Run(20 * kMillisecond);
+  const auto [low, high] = Run(100 * kMillisecond);
+  EXPECT_GE(high, 95 * alone);
+  EXPECT_LE(low, 3 * alone) << "a 64th, and what a message that is counted whole adds";
+  channels_[kLow].busy = false;
+  Run(20 * kMillisecond);
+  EXPECT_GE(Run(100 * kMillisecond)[0], 95 * alone);
+}
+
+INSTANTIATE_TEST_SUITE_P(OneWay, LevelsByPath, testing::Values(10 * kMicrosecond, 500 * kMicrosecond));
+
+TEST_F(Levels, AWindowThatComesBackLaterThanALevelIsAskedForStillHoldsTheLowOnesBack) {
+  WireOptions wire;
+  wire.rate = BitsPerSecond(500e6);
+  wire.delay_min = wire.delay_max = 8 * kMillisecond;
+  Start(wire);
+  channels_[kLow].busy = true;
+  Run(50 * kMillisecond);
+  for (std::size_t i = 0; i < kLow; ++i) channels_[i].busy = true;
+  const auto [low, high] = Run(100 * kMillisecond);
+  EXPECT_LT(low, high / 8);
+}
+
+TEST_F(Levels, WhatTheLowOnesLeaveOnTheWayIsShort) {
+  WireOptions wire;
+  wire.rate = BitsPerSecond(100e6);
+  Start(wire);
+  for (std::size_t i = 0; i < kLow; ++i) channels_[i].busy = true;
+  Run(500 * kMillisecond);
+  for (Channel& channel : channels_) channel.busy = false;
+  channels_[kLow].busy = true;
+  const Nanoseconds begin = clock_.Now();
+  while (channels_[kLow].arrived == 0 && clock_.Now() - begin < kSecond) Run(100 * kMicrosecond);
+  // 8 channels with 4 segments each last 3.9 ms, and the first message 5.6 ms.
+  EXPECT_LE(clock_.Now() - begin, 12 * kMillisecond);
+}
+
+TEST_F(Levels, TheLinkIsLeftAtOnceWhenTheLastMessageEndsWhileAnotherChannelIsServed) {
+  Start({});
+  Channel& high = channels_[kLow];
+  const Part part{memory_.data(), kMessage, {}};
+  const Slot slot{room_.data(), kMessage, 0, {}};
+  Request* send = nullptr;
+  Request* receive = nullptr;
+  ASSERT_EQ(high.receiver->Irecv(std::span(&slot, 1), &receive), Outcome::kDone);
+  clock_.Advance(kMillisecond);
+  ASSERT_EQ(high.sender->Isend(std::span(&part, 1), 0, &send), Outcome::kDone);
+  for (int i = 0; i < 1000; ++i) {  // Its owner does not ask: others do what there is to do.
+    clock_.Advance(kStep);
+    static_cast<void>(high.sender->Look());
+    if (high.receiver->Test(receive, {}) == Outcome::kDone) break;
+  }
+  clock_.Advance(kMillisecond);
+  transports_[0]->Serve();
+  ASSERT_EQ(high.sender->Test(send, {}), Outcome::kDone);
+  clock_.Advance(PacerOptions{}.linger_max);
+  EXPECT_GT(channels_[0].lane->Admit(1000, clock_.Now()), 0u);
+  channels_[0].lane->Idle();
+}
+
+}  // namespace
+}  // namespace weir::transport::dpdk
