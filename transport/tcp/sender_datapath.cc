@@ -23,6 +23,10 @@ constexpr Bytes kShareMin = 1024 * 1024;
 /// that is under way must be able to use further streams when segments are lost.
 constexpr Bytes kChunkMax = 4 * 1024 * 1024;
 
+/// Room for so much is worth a call, or for half of what may be in the kernel if that is less. More leaves the sender
+/// idle while the receiver copies; less costs calls.
+constexpr Bytes kWorth = 128 * 1024;
+
 }  // namespace
 
 Outcome TcpSender::Isend(std::span<const Part> parts, std::int32_t tag, Request** request) noexcept {
@@ -151,7 +155,7 @@ Bytes TcpSender::Room(Stream* stream, Bytes wanted) noexcept {
   // What fits into one chunk cannot use the other streams, so nothing is kept free for them.
   const Bytes limit = window_.LimitFor(stream->send->total);
   const Bytes most = stream->send->total > options_.stripe_bytes ? std::min(share_, limit) : limit;
-  const Bytes worth = std::min(wanted, most / 2);
+  const Bytes worth = std::min({wanted, most / 2, kWorth});
   if (stream->in_kernel + worth > most) stream->in_kernel = Unacknowledged(stream->socket);
   if (stream->in_kernel + worth > most) return 0;
   return std::min(wanted, most - stream->in_kernel);
