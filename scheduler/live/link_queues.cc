@@ -256,38 +256,44 @@ WholeRate LinkQueues::UsedBefore(LinkIndex link, std::uint64_t label) const {
   return used;
 }
 
+/// Index of the first user from the label on.
+std::size_t LinkQueues::UserFrom(LinkIndex link, std::uint64_t label) const {
+  const auto users = Users(link);
+  const auto at = std::ranges::lower_bound(users, label, {}, [&](const User& user) { return order_.label(user.slot); });
+  return static_cast<std::size_t>(at - users.begin());
+}
+
 std::optional<WholeRate> LinkQueues::UseOf(LinkIndex link, CoflowSlot slot) const {
   const auto users = Users(link);
-  const auto at = std::ranges::find(users, slot, &User::slot);
-  return at == users.end() ? std::nullopt : std::optional(at->rate);
+  const std::size_t at = UserFrom(link, order_.label(slot));
+  return at < users.size() && users[at].slot == slot ? std::optional(users[at].rate) : std::nullopt;
 }
 
 const LinkQueues::User* LinkQueues::NextUser(LinkIndex link, std::uint64_t label) const {
   const auto users = Users(link);
-  const auto at = std::ranges::upper_bound(users, label, {}, [&](const User& user) { return order_.label(user.slot); });
-  return at == users.end() ? nullptr : &*at;
+  const std::size_t at = UserFrom(link, label + 1);
+  return at < users.size() ? &users[at] : nullptr;
 }
 
 bool LinkQueues::IsUsedBetween(LinkIndex link, CoflowSlot slot, std::uint64_t front, std::uint64_t back) const {
-  return std::ranges::any_of(Users(link), [&](const User& user) {
-    const std::uint64_t label = order_.label(user.slot);
-    return user.slot != slot && label >= front && label <= back;
-  });
+  const auto users = Users(link);
+  std::size_t at = UserFrom(link, front);
+  if (at < users.size() && users[at].slot == slot) {
+    ++at;
+  }
+  return at < users.size() && order_.label(users[at].slot) <= back;
 }
 
 void LinkQueues::SetUse(LinkIndex link, CoflowSlot slot, std::optional<WholeRate> rate) {
   const auto users = users_.Of(users_of_[link]);
-  const std::uint64_t label = order_.label(slot);
-  const auto at = std::ranges::find_if(
-      users, [&](const User& user) { return user.slot == slot || order_.label(user.slot) > label; });
-  const bool found = at != users.end() && at->slot == slot;
-  const auto position = static_cast<std::size_t>(at - users.begin());
+  const std::size_t at = UserFrom(link, order_.label(slot));
+  const bool found = at < users.size() && users[at].slot == slot;
   if (found && rate.has_value()) {
-    at->rate = *rate;
+    users[at].rate = *rate;
   } else if (found) {
-    users_.Erase(&users_of_[link], position, 1);
+    users_.Erase(&users_of_[link], at, 1);
   } else if (rate.has_value()) {
-    users_.Insert(&users_of_[link], position, User{slot, *rate});
+    users_.Insert(&users_of_[link], at, User{slot, *rate});
   }
 }
 

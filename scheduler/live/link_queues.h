@@ -23,7 +23,7 @@ namespace weir::scheduler {
 ///   link:   a a b c c d | h f k g i ...     head_to: label of d or beyond it, in front of f
 ///
 /// Cost: a search in a head is O(log n), an insertion there one move of memory, behind it O(1); taking from the rest is
-/// a pass over it, and so is Extend, which takes a share of all. Users are searched one by one. Thread: one at a time.
+/// a pass over it, and so is Extend, which takes a share of all. Users are summed one by one. Thread: one at a time.
 class LinkQueues {
  public:
   struct Entry {
@@ -96,6 +96,7 @@ class LinkQueues {
   void CarryOutOfHead(LinkIndex link, std::size_t begin, std::size_t end);
   void CarryIntoHead(LinkIndex link, CoflowSlot slot, std::size_t flows, std::uint64_t label);
   void CutHead(LinkIndex link, std::size_t longest);
+  std::size_t UserFrom(LinkIndex link, std::uint64_t label) const;
   std::size_t Target(LinkIndex link) const;
 
   const LiveFabric& fabric_;

@@ -49,7 +49,8 @@ bool Sweep::WasUsedBetween(LinkIndex link, std::uint64_t front, std::uint64_t ba
     return false;
   }
   const auto before = std::span(before_).subspan(state_[link].before_begin, state_[link].before_count);
-  return std::ranges::any_of(before, [&](const Before& user) { return user.label >= front && user.label <= back; });
+  const auto at = std::ranges::lower_bound(before, front, {}, &Before::label);
+  return at != before.end() && at->label <= back;
 }
 
 void Sweep::Force(CoflowSlot slot) {
@@ -234,6 +235,7 @@ void Sweep::Pass(LinkIndex link, CoflowSlot slot, std::optional<WholeRate> use) 
 
 void Sweep::Open(LinkIndex link, std::uint64_t label) {
   LinkState& state = state_[link];
+  state.stop_at = kNotRead;
   state.before_next = 0;
   state.before_left = state.before_capacity;
   TakeOffBefore(&state, label);
@@ -264,20 +266,6 @@ void Sweep::GoOn(LinkIndex link, std::uint64_t label) {
   }
 }
 
-/// Index of the first entry behind the label; mostly that of the stop that was taken, or the ones after it.
-std::size_t Sweep::Behind(LinkIndex link, std::uint64_t label) const {
-  const auto entries = queues_.Head(link);
-  std::size_t at = state_[link].stop_at;
-  if (at >= entries.size() || order_.label(entries[at].slot) != label) {
-    return queues_.Behind(link, label);
-  }
-  const CoflowSlot slot = entries[at].slot;
-  while (at < entries.size() && entries[at].slot == slot) {
-    ++at;
-  }
-  return at;
-}
-
 void Sweep::FindStop(LinkIndex link, std::uint64_t label) {
   LinkState& state = state_[link];
   const LinkQueues::User* const user = queues_.NextUser(link, label);
@@ -304,10 +292,14 @@ void Sweep::FindStop(LinkIndex link, std::uint64_t label) {
   }
 }
 
-/// Stops at the first flow behind `label` and in front of `end` that can run where nobody could before.
+/// Stops at the first flow behind `label` and in front of `end` that can run where nobody could before. Nothing is read
+/// twice while the link is open: who could not run when it was read had another link that was full, and is found there
+/// when that one opens.
 bool Sweep::FindFlow(LinkIndex link, std::uint64_t label, std::uint64_t end) {
   LinkState& state = state_[link];
-  state.stop_at = static_cast<std::uint32_t>(Behind(link, label));
+  if (state.stop_at == kNotRead) {
+    state.stop_at = static_cast<std::uint32_t>(queues_.Behind(link, label));
+  }
   do {
     for (const auto head = queues_.Head(link); state.stop_at < head.size(); ++state.stop_at) {
       ++work_.entries;

@@ -60,6 +60,7 @@ class Sweep {
 
  private:
   static constexpr LinkIndex kForced = std::numeric_limits<LinkIndex>::max();
+  static constexpr std::uint32_t kNotRead = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t kSeeded = std::numeric_limits<std::uint32_t>::max();
 
   struct Before {
@@ -77,7 +78,7 @@ class Sweep {
     WholeRate before_left = 0;  ///< While open: behind the last stop.
     WholeRate left = 0;
     WholeRate stop_use = 0;     ///< Of the user that the next stop is at; 0: it is at none.
-    std::uint32_t stop_at = 0;  ///< Entry of the queue where the last search for a flow ended.
+    std::uint32_t stop_at = 0;  ///< Entry of the queue's head where the last search for a flow ended, or kNotRead.
     bool open = false;
   };
   struct Stop {
@@ -101,7 +102,6 @@ class Sweep {
   void Open(LinkIndex link, std::uint64_t label);
   void GoOn(LinkIndex link, std::uint64_t label);
   void TakeOffBefore(LinkState* state, std::uint64_t label) const;
-  std::size_t Behind(LinkIndex link, std::uint64_t label) const;
   void FindStop(LinkIndex link, std::uint64_t label);
   bool FindFlow(LinkIndex link, std::uint64_t label, std::uint64_t end);
   CoflowSlot OwnerOf(LinkIndex link, const Before& before) const;
