@@ -35,7 +35,9 @@ void Allocation::Set(CoflowSlot slot, std::span<const WholeRate> rates) {
   bool served = false;
   for (std::size_t i = 0; i < flows.size(); ++i) {
     served |= rates[i] > 0;
-    SetRate(flows[i], rates[i]);
+    if (fabric_.rate[flows[i]] != rates[i]) {
+      ChangeRate(flows[i], rates[i]);
+    }
   }
   SetMember(slot, served, &served_, &served_at_);
 }
@@ -45,17 +47,17 @@ void Allocation::SetNothing(CoflowSlot slot) {
     return;
   }
   for (const FlowIndex flow : fabric_.Flows(slot)) {
-    SetRate(flow, 0);
+    if (fabric_.rate[flow] != 0) {
+      ChangeRate(flow, 0);
+    }
   }
   SetMember(slot, false, &served_, &served_at_);
 }
 
-void Allocation::SetRate(FlowIndex flow, WholeRate rate) {
-  if (fabric_.rate[flow] != rate) {
-    fabric_.rate[flow] = rate;
-    changed_.push_back(flow);
-    SetMember(flow, rate > 0, &running_, &running_at_);
-  }
+void Allocation::ChangeRate(FlowIndex flow, WholeRate rate) {
+  fabric_.rate[flow] = rate;
+  changed_.push_back(flow);
+  SetMember(flow, rate > 0, &running_, &running_at_);
 }
 
 void Allocation::Forget(CoflowSlot slot) {

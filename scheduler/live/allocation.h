@@ -28,7 +28,7 @@ class Allocation {
   std::span<const FlowIndex> running() const { return running_; }
 
  private:
-  void SetRate(FlowIndex flow, WholeRate rate);
+  void ChangeRate(FlowIndex flow, WholeRate rate);
 
   LiveFabric& fabric_;
   std::vector<FlowIndex> changed_;

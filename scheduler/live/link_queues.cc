@@ -8,8 +8,8 @@ namespace {
 constexpr std::size_t kPoolSlack = 4;  // As for the fabric's own tables.
 
 /// A head gets so many entries more, and this share of all, when it is too short; it is cut when it has twice that.
-constexpr std::size_t kHeadAtLeast = 8;
-constexpr std::size_t kHeadShare = 64;
+constexpr std::size_t kHeadAtLeast = 32;
+constexpr std::size_t kHeadShare = 16;
 
 }  // namespace
 
