@@ -28,7 +28,8 @@ int QueueOf(const FlowGrid& grid) {
 /// starts or ends. Every coflow shares what is free equally among its flows at each port; what one port leaves is lost.
 class DarkModel final : public GridModel {
  public:
-  explicit DarkModel(std::uint32_t ports) : free_(ports), used_(ports), flows_up_(ports), flows_down_(ports) {}
+  explicit DarkModel(std::uint32_t ports)
+      : GridModel(false), free_(ports), used_(ports), share_(ports), flows_up_(ports), flows_down_(ports) {}
 
   void AfterAdmission(std::int64_t /*now*/) override { Allocate(); }
   void AfterDeparture(std::int64_t /*step_begin*/) override { Allocate(); }
@@ -43,7 +44,7 @@ class DarkModel final : public GridModel {
   void CountFlows(const FlowGrid& grid);
 
   std::array<std::vector<Active*>, kQueues> queues_;
-  Capacity free_, used_;
+  Capacity free_, used_, share_;
   std::vector<std::uint32_t> flows_up_, flows_down_;
 };
 
@@ -98,6 +99,7 @@ void DarkModel::CountFlows(const FlowGrid& grid) {
 
 void DarkModel::AllocateOne(FlowGrid* grid) {
   CountFlows(*grid);
+  share_.SetShares(free_, flows_up_, flows_down_);
   used_.Fill(0);
   for (std::size_t r = 0; r < grid->receivers(); ++r) {
     const std::uint32_t to = grid->coflow().receivers[r];
@@ -106,7 +108,7 @@ void DarkModel::AllocateOne(FlowGrid* grid) {
       if (grid->remaining(s, r) == 0 || free_.up[from] <= kZero) {
         continue;
       }
-      double rate = std::min(free_.up[from] / flows_up_[from], free_.down[to] / flows_down_[to]);
+      double rate = std::min(share_.up[from], share_.down[to]);
       rate = rate <= kZero ? 0.0 : rate;
       used_.up[from] += rate;
       used_.down[to] += rate;

@@ -9,17 +9,23 @@
 namespace weir::scheduler::coflowsim {
 namespace {
 
-/// Rounding can bring an end forward or put it off, by far less than a step: these are taken off all estimates.
-constexpr double kSpareSteps = 2;
-constexpr double kSpareShare = 1e-9;
+/// Taken off all estimates, in steps, beside what rounding can do.
+constexpr double kSpareSteps = 0.25;
+/// Longer than CoflowSim's day.
+constexpr double kStepsMax = 1e8;
 /// Fewer steps are not worth the beginning and end of a longer run.
-constexpr std::int64_t kRegularStepsMin = 4;
+constexpr std::int64_t kRegularStepsMin = 3;
 
-/// Whole steps before `steps`, with some to spare; kNever for infinity.
-std::int64_t StepsBefore(double steps) {
-  constexpr double kMax = 1e15;
-  const double whole = steps * (1 - kSpareShare) - kSpareSteps;
-  return whole > kMax ? FlowGrid::kNever : std::max<std::int64_t>(0, static_cast<std::int64_t>(whole));
+/// Whole steps that are sure to be over before `steps` are; kNever for infinity. In each step a count is rounded once
+/// for each sender, by 2^-53 of itself at most, so that in the worst case its end is off by `steps` x senders x 2^-53
+/// times `steps`. Twice that is left, for `steps` is rounded too.
+std::int64_t StepsBefore(double steps, std::size_t senders) {
+  if (steps == std::numeric_limits<double>::infinity()) {
+    return FlowGrid::kNever;
+  }
+  const double some = std::min(steps, kStepsMax);
+  const double rounding = some * some * static_cast<double>(senders) * std::numeric_limits<double>::epsilon();
+  return std::max<std::int64_t>(0, static_cast<std::int64_t>(some - rounding - kSpareSteps));
 }
 
 /// Until no more than kZero of `bytes` is left.
@@ -27,46 +33,24 @@ double StepsOf(double bytes, double bytes_per_step) {
   return bytes_per_step > 0 ? (bytes - kZero) / bytes_per_step : std::numeric_limits<double>::infinity();
 }
 
-/// What leads to the ends of one receiver.
-struct Outlook {
-  double first_flow = std::numeric_limits<double>::infinity();  ///< Steps until the first flow ends.
-  double last_flow = 0;                                         ///< Until the last one does.
-  double per_step = 0;                                          ///< Bytes.
-};
-
-Outlook Look(std::span<const double> remaining, std::span<const double> moves) {
-  Outlook outlook;
-  double same_remaining = 0;
-  double same_move = 0;
-  double steps = 0;
-  for (std::size_t s = 0; s < remaining.size(); ++s) {
-    if (remaining[s] == 0) {
-      continue;
-    }
-    if (remaining[s] != same_remaining || moves[s] != same_move) {
-      same_remaining = remaining[s];
-      same_move = moves[s];
-      steps = StepsOf(same_remaining, same_move);
-    }
-    outlook.first_flow = std::min(outlook.first_flow, steps);
-    outlook.last_flow = std::max(outlook.last_flow, steps);
-    outlook.per_step += moves[s];
-  }
-  return outlook;
-}
-
 }  // namespace
 
-FlowGrid::FlowGrid(const Coflow& coflow)
+FlowGrid::FlowGrid(const Coflow& coflow, bool counts_stated)
     : coflow_(&coflow), left_(coflow.bytes), stated_left_(coflow.stated_bytes), open_(coflow.receivers.size()) {
+  if (!counts_stated) {
+    std::fill(stated_left_.begin(), stated_left_.end(), 0.0);
+  }
   remaining_.reserve(receivers() * senders());
   for (const double bytes : coflow.bytes) {
+    flows_left_.push_back(bytes > 0 ? senders() : 0);
     remaining_.insert(remaining_.end(), senders(), bytes / static_cast<double>(senders()));
   }
   move_.assign(remaining_.size(), 0.0);
   ended_.assign(receivers(), 0);
   dropped_.assign(receivers(), 0);
   moves_.assign(receivers(), 0);
+  outlook_.resize(receivers());
+  moving_moves_.reserve(senders());
 }
 
 void FlowGrid::ClearMoves() {
@@ -84,27 +68,47 @@ std::size_t FlowGrid::OnMoves() {
   for (std::size_t r = 0; r < receivers(); ++r) {
     bool moves = false;
     for (std::size_t s = 0; s < senders(); ++s) {
-      const bool has_rest = remaining(s, r) > 0;
       double& amount = move(s, r);
-      amount = has_rest && dropped_[r] == 0 ? amount : 0.0;
-      flows += has_rest ? 1U : 0U;
+      amount = remaining(s, r) > 0 && dropped_[r] == 0 ? amount : 0.0;
       moves |= amount > 0;
     }
+    flows += flows_left_[r];
     moves_[r] = moves ? 1 : 0;
     moving_ |= moves;
+    outlook_[r].known = false;
   }
   return flows;
 }
 
-std::int64_t FlowGrid::StepsWithoutEnd() const {
+/// While no flow ends, time alone changes the outlook.
+const FlowGrid::Outlook& FlowGrid::Look(std::size_t receiver) {
+  if (outlook_[receiver].known) {
+    return outlook_[receiver];
+  }
+  const std::span<const double> remaining = RemainingOf(receiver);
+  const std::span<const double> moves = MovesOf(receiver);
+  Outlook outlook = {std::numeric_limits<double>::infinity(), 0, 0, true};
+  for (std::size_t s = 0; s < remaining.size(); ++s) {
+    if (remaining[s] != 0) {
+      const double steps = StepsOf(remaining[s], moves[s]);
+      outlook.first_flow = std::min(outlook.first_flow, steps);
+      outlook.last_flow = std::max(outlook.last_flow, steps);
+      outlook.per_step += moves[s];
+    }
+  }
+  outlook_[receiver] = outlook;
+  return outlook_[receiver];
+}
+
+std::int64_t FlowGrid::StepsWithoutEnd() {
   double steps = 0;
   for (std::size_t r = 0; r < receivers(); ++r) {
     if (ended_[r] == 0) {
-      const Outlook outlook = Look(RemainingOf(r), MovesOf(r));
+      const Outlook& outlook = Look(r);
       steps = std::max(steps, std::min(StepsOf(left_[r], outlook.per_step), outlook.last_flow));
     }
   }
-  return StepsBefore(steps);
+  return StepsBefore(steps, senders());
 }
 
 bool FlowGrid::Advance(std::int64_t steps) {
@@ -131,75 +135,80 @@ bool FlowGrid::AdvanceReceiver(std::size_t receiver, std::int64_t steps) {
 }
 
 /// Steps in which every flow moves its full amount and nothing comes down to zero.
-std::int64_t FlowGrid::RegularSteps(std::size_t receiver) const {
+std::int64_t FlowGrid::RegularSteps(std::size_t receiver) {
   if (ended_[receiver] != 0) {
     return 0;  // Its count is below zero.
   }
-  const Outlook outlook = Look(RemainingOf(receiver), MovesOf(receiver));
+  const Outlook& outlook = Look(receiver);
   double steps = std::min(outlook.first_flow, StepsOf(left_[receiver], outlook.per_step));
   if (stated_left_[receiver] > 0) {
     steps = std::min(steps, StepsOf(stated_left_[receiver], outlook.per_step));
   }
-  return StepsBefore(steps);
+  return StepsBefore(steps, senders());
 }
 
 void FlowGrid::AdvanceRegularly(std::size_t receiver, std::int64_t steps) {
+  const std::span<double> remaining = RemainingOf(receiver);
   const std::span<const double> moves = MovesOf(receiver);
+  moving_moves_.clear();
+  for (std::size_t s = 0; s < senders(); ++s) {
+    if (moves[s] != 0) {
+      remaining[s] = SubtractOneRepeatedly(remaining[s], moves[s], steps);
+      moving_moves_.push_back(moves[s]);
+    }
+  }
   const double left = left_[receiver];
-  left_[receiver] = SubtractRepeatedly(left, moves, steps);
+  left_[receiver] = SubtractRepeatedly(left, moving_moves_, steps);
   if (stated_left_[receiver] == left) {
     stated_left_[receiver] = left_[receiver];
   } else if (stated_left_[receiver] > 0) {
-    stated_left_[receiver] = SubtractRepeatedly(stated_left_[receiver], moves, steps);
+    stated_left_[receiver] = SubtractRepeatedly(stated_left_[receiver], moving_moves_, steps);
   }
-  // Neighbours are often alike.
-  double same_before = 0;
-  double same_move = 0;
-  double same_after = 0;
-  for (std::size_t s = 0; s < senders(); ++s) {
-    double& remaining = RemainingOf(receiver)[s];
-    if (moves[s] == 0) {
-      continue;
-    }
-    if (remaining != same_before || moves[s] != same_move) {
-      same_before = remaining;
-      same_move = moves[s];
-      same_after = SubtractRepeatedly(remaining, moves.subspan(s, 1), steps);
-    }
-    remaining = same_after;
-  }
+  outlook_[receiver].first_flow -= static_cast<double>(steps);
+  outlook_[receiver].last_flow -= static_cast<double>(steps);
 }
 
 /// One step as CoflowSim does it: a receiver's count is set to zero when it ends, and the flows behind that one go on
 /// taking from it. Returns whether the receiver has ended.
 bool FlowGrid::StepReceiver(std::size_t receiver) {
   const std::span<double> remaining = RemainingOf(receiver);
-  auto flows = std::count_if(remaining.begin(), remaining.end(), [](double bytes) { return bytes > 0; });
-  bool ends = false;
+  std::size_t& flows = flows_left_[receiver];
+  double left = left_[receiver];
+  double stated = stated_left_[receiver];
+  bool open = ended_[receiver] == 0;
+  bool flow_ends = false;
   bool moves = false;
-  for (std::size_t s = 0; s < senders(); ++s) {
+  for (std::size_t s = 0; s < remaining.size(); ++s) {
     double& amount = move_[At(s, receiver)];
     if (amount == 0) {
       continue;
     }
     const double moved = std::min(amount, remaining[s]);
     remaining[s] -= moved;
-    left_[receiver] -= moved;
-    stated_left_[receiver] = std::max(0.0, stated_left_[receiver] - moved);
+    left -= moved;
+    stated = std::max(0.0, stated - moved);
     if (remaining[s] <= kZero) {
       remaining[s] = 0;
       amount = 0;
+      flow_ends = true;
       --flows;
+    } else {
+      moves = true;
     }
-    moves |= amount > 0;
-    if (ended_[receiver] == 0 && (left_[receiver] <= kZero || flows == 0)) {
-      ended_[receiver] = 1;
-      left_[receiver] = 0;
-      --open_;
-      ends = true;
+    if (open && (left <= kZero || flows == 0)) {
+      open = false;
+      left = 0;
     }
   }
+  left_[receiver] = left;
+  stated_left_[receiver] = stated;
   moves_[receiver] = moves ? 1 : 0;
+  outlook_[receiver].known &= !flow_ends;
+  outlook_[receiver].first_flow -= 1;
+  outlook_[receiver].last_flow -= 1;
+  const bool ends = !open && ended_[receiver] == 0;
+  ended_[receiver] = open ? 0 : 1;
+  open_ -= ends ? 1 : 0;
   return ends;
 }
 

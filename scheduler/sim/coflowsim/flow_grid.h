@@ -16,7 +16,8 @@ namespace weir::scheduler::coflowsim {
 /// Not thread safe; the coflow must outlive it. No allocation after construction.
 class FlowGrid {
  public:
-  explicit FlowGrid(const Coflow& coflow);
+  /// Without `counts_stated`, stated_left() is zero throughout.
+  FlowGrid(const Coflow& coflow, bool counts_stated);
 
   const Coflow& coflow() const { return *coflow_; }
   std::size_t senders() const { return coflow_->senders.size(); }
@@ -40,19 +41,27 @@ class FlowGrid {
   void DropEndedReceivers();
 
   /// Steps after which surely not all receivers have ended; kNever where nothing moves.
-  std::int64_t StepsWithoutEnd() const;
+  std::int64_t StepsWithoutEnd();
   static constexpr std::int64_t kNever = INT64_MAX;
 
   /// Every flow moves for `steps`. Returns whether a receiver has ended.
   bool Advance(std::int64_t steps);
 
  private:
+  /// What leads to the ends of one receiver.
+  struct Outlook {
+    double first_flow = 0;  ///< Steps until the first flow ends; infinity: none does.
+    double last_flow = 0;   ///< Until the last one does.
+    double per_step = 0;    ///< Bytes.
+    bool known = false;
+  };
+
   std::size_t At(std::size_t sender, std::size_t receiver) const { return receiver * senders() + sender; }
   std::span<double> RemainingOf(std::size_t receiver) { return {&remaining_[At(0, receiver)], senders()}; }
-  std::span<const double> RemainingOf(std::size_t receiver) const { return {&remaining_[At(0, receiver)], senders()}; }
   std::span<const double> MovesOf(std::size_t receiver) const { return {&move_[At(0, receiver)], senders()}; }
+  const Outlook& Look(std::size_t receiver);
   bool AdvanceReceiver(std::size_t receiver, std::int64_t steps);
-  std::int64_t RegularSteps(std::size_t receiver) const;
+  std::int64_t RegularSteps(std::size_t receiver);
   void AdvanceRegularly(std::size_t receiver, std::int64_t steps);
   bool StepReceiver(std::size_t receiver);
 
@@ -60,6 +69,9 @@ class FlowGrid {
   std::vector<double> remaining_, move_;               ///< By receiver, then by sender.
   std::vector<double> left_, stated_left_;             ///< By receiver.
   std::vector<std::uint8_t> ended_, dropped_, moves_;  ///< By receiver.
+  std::vector<std::size_t> flows_left_;                ///< By receiver: flows with something left.
+  std::vector<Outlook> outlook_;                       ///< By receiver, from where it is now.
+  std::vector<double> moving_moves_;                   ///< Scratch: the moves of a receiver that are not 0.
   std::size_t open_ = 0;
   bool moving_ = false;
 };

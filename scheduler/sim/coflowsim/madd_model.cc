@@ -12,11 +12,13 @@ namespace {
 class MaddModel final : public GridModel {
  public:
   MaddModel(const Options& options, std::uint32_t ports)
-      : policy_(options.policy),
+      : GridModel(options.policy == Policy::kLcf),
+        policy_(options.policy),
         free_zero_(options.free_zero),
         keeps_deadlines_(options.deadline_factor.has_value()),
         free_(ports),
         used_(ports),
+        share_(ports),
         flows_up_(ports),
         flows_down_(ports) {}
 
@@ -35,7 +37,8 @@ class MaddModel final : public GridModel {
   void AllocateInOrder();
   void AllocateOne(double seconds, FlowGrid* grid);
   void ShareAmongSkipped();
-  bool CountsFlow(const FlowGrid& grid, std::size_t s, std::size_t r) const;
+  void CountSkipped(const FlowGrid& grid, std::size_t r);
+  void ShareSkipped(FlowGrid* grid, std::size_t r);
   void Backfill(std::int64_t now);
   void BackfillOne(FlowGrid* grid);
 
@@ -44,7 +47,7 @@ class MaddModel final : public GridModel {
   bool keeps_deadlines_;
   std::vector<Active*> sorted_;   ///< Fixed when they start.
   std::vector<Active*> skipped_;  ///< Got nothing in the last allocation.
-  Capacity free_, used_;
+  Capacity free_, used_, share_;
   std::vector<std::uint32_t> flows_up_, flows_down_;
   std::vector<double> send_, receive_;  ///< Scratch: bytes per sender and receiver of one coflow.
 };
@@ -137,6 +140,11 @@ std::optional<double> MaddModel::Gamma(const Coflow& coflow, std::span<const dou
 
 std::optional<double> MaddModel::GammaOf(const Active& active) {
   const FlowGrid& grid = active.grid;
+  for (std::size_t r = 0; r < grid.receivers(); ++r) {
+    if (grid.left(r) > 0 && free_.down[grid.coflow().receivers[r]] <= free_zero_) {
+      return std::nullopt;  // Gamma would say so too, but this needs no look at the flows.
+    }
+  }
   send_.assign(grid.senders(), 0.0);
   receive_.assign(grid.receivers(), 0.0);
   for (std::size_t r = 0; r < grid.receivers(); ++r) {
@@ -196,39 +204,52 @@ void MaddModel::AllocateOne(double seconds, FlowGrid* grid) {
   }
 }
 
-bool MaddModel::CountsFlow(const FlowGrid& grid, std::size_t s, std::size_t r) const {
-  return grid.remaining(s, r) > 0 && free_.up[grid.coflow().senders[s]] > free_zero_ &&
-         free_.down[grid.coflow().receivers[r]] > free_zero_;
-}
-
 /// All flows of skipped coflows alike: the smaller of equal shares at both ports. What one port leaves is lost.
 void MaddModel::ShareAmongSkipped() {
   std::fill(flows_up_.begin(), flows_up_.end(), 0);
   std::fill(flows_down_.begin(), flows_down_.end(), 0);
-  const auto for_each = [this](auto visit) {
+  const auto for_each_receiver = [this](auto visit) {
     for (Active* active : skipped_) {
       for (std::size_t r = 0; r < active->grid.receivers(); ++r) {
-        for (std::size_t s = 0; s < active->grid.senders(); ++s) {
-          if (CountsFlow(active->grid, s, r)) {
-            visit(active->grid.coflow().senders[s], active->grid.coflow().receivers[r], &active->grid.move(s, r));
-          }
+        if (free_.down[active->grid.coflow().receivers[r]] > free_zero_) {
+          visit(&active->grid, r);
         }
       }
     }
   };
-  for_each([this](std::uint32_t from, std::uint32_t to, double*) {
-    ++flows_up_[from];
-    ++flows_down_[to];
-  });
+  for_each_receiver([this](FlowGrid* grid, std::size_t r) { CountSkipped(*grid, r); });
+  share_.SetShares(free_, flows_up_, flows_down_);
   used_.Fill(0);
-  for_each([this](std::uint32_t from, std::uint32_t to, double* move) {
-    double rate = std::min(free_.up[from] / flows_up_[from], free_.down[to] / flows_down_[to]);
-    rate = rate <= free_zero_ ? 0.0 : rate;
-    used_.up[from] += rate;
-    used_.down[to] += rate;
-    *move = rate / kBitsPerStepByte;
-  });
+  for_each_receiver([this](FlowGrid* grid, std::size_t r) { ShareSkipped(grid, r); });
   free_.Subtract(used_);
+}
+
+void MaddModel::CountSkipped(const FlowGrid& grid, std::size_t r) {
+  std::uint32_t flows = 0;
+  for (std::size_t s = 0; s < grid.senders(); ++s) {
+    const std::uint32_t from = grid.coflow().senders[s];
+    const bool counts = grid.remaining(s, r) > 0 && free_.up[from] > free_zero_;
+    flows_up_[from] += counts ? 1U : 0U;
+    flows += counts ? 1U : 0U;
+  }
+  flows_down_[grid.coflow().receivers[r]] += flows;
+}
+
+void MaddModel::ShareSkipped(FlowGrid* grid, std::size_t r) {
+  const std::uint32_t to = grid->coflow().receivers[r];
+  const double share = share_.down[to];
+  double used = used_.down[to];
+  for (std::size_t s = 0; s < grid->senders(); ++s) {
+    const std::uint32_t from = grid->coflow().senders[s];
+    if (grid->remaining(s, r) > 0 && free_.up[from] > free_zero_) {
+      double rate = std::min(share_.up[from], share);
+      rate = rate <= free_zero_ ? 0.0 : rate;
+      used_.up[from] += rate;
+      used += rate;
+      grid->move(s, r) = rate / kBitsPerStepByte;
+    }
+  }
+  used_.down[to] = used;
 }
 
 /// Flow by flow all that is free, coflows in order of the deadlines that were drawn, cut to whole milliseconds from

@@ -1,16 +1,9 @@
 #include "scheduler/sim/coflowsim/repeated_subtraction.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace weir::scheduler::coflowsim {
 namespace {
-
-/// The power of two at or below `value`, which is positive and not denormal.
-double PowerBelow(double value) {
-  constexpr std::uint64_t kExponent = 0x7FF0'0000'0000'0000;
-  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & kExponent);
-}
 
 double SubtractOnce(double value, std::span<const double> amounts) {
   for (const double amount : amounts) {

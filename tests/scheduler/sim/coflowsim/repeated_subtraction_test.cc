@@ -37,6 +37,18 @@ TEST(RepeatedSubtraction, LeavesTheBitsThatALoopLeaves) {
   }
 }
 
+TEST(RepeatedSubtraction, OfOneAmountLeavesTheBitsThatALoopLeaves) {
+  for (std::uint64_t seed = 1; seed <= 20'000; ++seed) {
+    std::mt19937_64 random(seed);
+    const double amount = random() % 2 == 0 ? 1'048'576.0 / static_cast<double>(1 + random() % 300)
+                                            : std::ldexp(1.0 + static_cast<double>(random() % 64), -20);
+    const auto times = static_cast<std::int64_t>(2 + random() % 300);
+    // Down to anywhere: far from a power of two, near one, and through several.
+    const double value = amount * (static_cast<double>(times) + static_cast<double>(1 + random() % 4000) / 1000);
+    ASSERT_EQ(SubtractOneRepeatedly(value, amount, times), InALoop(value, {amount}, times)) << "seed " << seed;
+  }
+}
+
 TEST(RepeatedSubtraction, TiesGoToEvenAsInALoop) {
   // The difference falls halfway between two doubles every time; whether the last bit was set matters once.
   for (const double last_bit : {0.0, 1.0}) {

@@ -92,8 +92,8 @@ TEST(FlowGrid, ManyStepsAtOnceEqualSteps) {
     std::mt19937_64 random(seed);
     const auto coflows = ReadCoflows(FacebookTrace(RandomLines(seed)), 1).value();
     const Coflow& coflow = coflows[random() % coflows.size()];
-    FlowGrid at_once(coflow);
-    FlowGrid by_step(coflow);
+    FlowGrid at_once(coflow, true);
+    FlowGrid by_step(coflow, true);
     for (std::size_t r = 0; r < coflow.receivers.size(); ++r) {
       for (std::size_t s = 0; s < coflow.senders.size(); ++s) {
         const double move = random() % 4 == 0 ? 0.0 : kStepBytes / static_cast<double>(1 + random() % 400);
