@@ -122,6 +122,15 @@ class Receiver : public Channel {
   /// receives in the order of posting; in a receive of several slots the tag picks the slot, in one of a single slot
   /// the tag says nothing. kAgain: the limit of requests is reached. kDone sets *request.
   virtual Outcome Irecv(std::span<const Slot> slots, Request** request) noexcept = 0;
+  /// For memory of a GPU that may not see at once what a device wrote there, after the Test that said kDone: when the
+  /// request that this makes is done, it does. `slots` are those of the receive, with what came as their capacity.
+  /// Null: nothing is to be waited for. Errors: kUnsupported where the backend takes no memory of GPUs;
+  /// kResourceExhausted at the limit of requests; kInvalidArgument for what is not registered. The first of a channel
+  /// may make system calls.
+  virtual Result<Request*> Flush([[maybe_unused]] std::span<const Slot> slots) noexcept {
+    return Error(StatusCode::kUnsupported,
+                 "a flush of a GPU's memory: this backend takes host memory, which needs none");
+  }
 };
 
 /// A connection that is being made. Deleting it gives up.

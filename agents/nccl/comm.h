@@ -128,6 +128,8 @@ class ReceiveComm final : public Comm {
 
   /// Success with a null `*transfer`: not now, nothing was consumed.
   abi::Result Irecv(std::span<const transport::Slot> slots, void* phandle, Transfer** transfer);
+  /// Success with a null `*transfer`: there is nothing to wait for.
+  abi::Result Iflush(std::span<const transport::Slot> slots, Transfer** transfer);
 
  private:
   void OnLook() override;

@@ -118,6 +118,24 @@ abi::Result ReceiveComm::Irecv(std::span<const transport::Slot> slots, void* pha
   return abi::Result::kSuccess;
 }
 
+abi::Result ReceiveComm::Iflush(std::span<const transport::Slot> slots, Transfer** transfer) {
+  const std::lock_guard lock(mutex_);
+  *transfer = nullptr;
+  if (full()) {
+    Warn(fmt::format("a flush: {} transfers are under way on this connection, which is the most", kTransfers));
+    return abi::Result::kInternal;
+  }
+  const auto request = receiver_->Flush(slots);
+  if (!request) {
+    Warn(fmt::format("communicator {:#x}{}: {}", context_->comm_id, Whereabouts(), request.error().message()));
+    return ResultOf(request.error().code());
+  }
+  if (*request == nullptr) return abi::Result::kSuccess;
+  *transfer = Take(*request);
+  (*transfer)->buffers = 0;
+  return abi::Result::kSuccess;
+}
+
 void ReceiveComm::OnLook() {}
 void ReceiveComm::OnDone() {}
 

@@ -1,5 +1,7 @@
 #include "agents/nccl/net_calls.h"
 
+#include <algorithm>
+#include <array>
 #include <memory>
 
 namespace weir::nccl {
@@ -118,10 +120,21 @@ abi::Result Irecv(void* comm, std::span<const transport::Slot> slots, void* phan
 
 /// NCCL asks for it after a receive into memory of a GPU that may not show yet what the device wrote: those before
 /// Hopper. Host memory, and later ones, have it when the receive is done.
-abi::Result Iflush(void*, int, void**, int*, void**, void** request) noexcept {
+abi::Result Iflush(void* comm, int count, void** data, int* sizes, void** memories, void** request) noexcept {
   *request = nullptr;
-  Warn("this GPU needs a flush after each receive into its memory, which is not there: unset WEIR_NCCL_GPU_MEMORY");
-  return abi::Result::kInvalidUsage;
+  return Guarded("iflush", [&] {
+    if (count < 0 || count > static_cast<int>(transport::kMaxSlots)) return abi::Result::kInvalidArgument;
+    std::array<transport::Slot, transport::kMaxSlots> slots;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      slots[i] = {data[i], static_cast<Bytes>(std::max(sizes[i], 0)), 0,
+                  transport::MemoryId(reinterpret_cast<std::uintptr_t>(memories[i]))};
+    }
+    Transfer* transfer = nullptr;
+    const abi::Result result =
+        static_cast<ReceiveComm*>(comm)->Iflush(std::span(slots).first(static_cast<std::size_t>(count)), &transfer);
+    *request = transfer;
+    return result;
+  });
 }
 
 abi::Result Test(void* request, int* done, int* sizes) noexcept {

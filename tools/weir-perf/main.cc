@@ -68,6 +68,7 @@ DEFINE_string(collectives, "all",
               "\"nccl-emulate\": all, or some of all-reduce, tree-all-reduce, all-gather, "
               "reduce-scatter, broadcast, all-to-all, send-receive");
 DEFINE_int32(rounds, 3, "\"nccl-emulate\": of each collective and size");
+DEFINE_bool(flush, false, "\"nccl-emulate\": receives are flushed before anybody sees them, as for GPUs before Hopper");
 DEFINE_int32(cycles, 1, "\"nccl-emulate\": of init, connect, all collectives, close, finalize");
 DEFINE_int32(slice_kb, 128, "\"nccl-emulate\": KiB of one transfer, at most");
 DEFINE_int32(receives, 1, "\"nccl-emulate\": receives posted together by all-to-all and send-receive");
@@ -394,6 +395,7 @@ int EmulateNccl(weir::tools::PerfOutput output) {
   options.slice_bytes = static_cast<weir::Bytes>(std::max(FLAGS_slice_kb, 0)) * 1024;
   options.group = FLAGS_receives;
   options.cycles = FLAGS_cycles;
+  options.flush = FLAGS_flush;
   options.compute = static_cast<weir::Nanoseconds>(FLAGS_compute_ms * 1e6);
   options.idle = FLAGS_idle_us * weir::kMicrosecond;
   options.fault = *fault;

@@ -177,6 +177,8 @@ Result<std::unique_ptr<Receiver>> RdmaListener::Attach() {
   made.options = options_;
   made.ends = {options_.identity, candidate_->name};
   made.port = &port_;
+  made.own = own_;
+  made.mtu = candidate_->mtu;
   made.queues = std::move(candidate_->queues);
   made.incoming = std::move(candidate_->records);
   made.outgoing = std::move(candidate_->ring_copy);

@@ -94,41 +94,51 @@ void Queues::Describe(const GidEntry& own, End* end) const {
 
 Status Queues::Connect(const GidEntry& own, const End& peer, std::uint8_t mtu, const RdmaOptions& options) {
   for (std::size_t i = 0; i < pairs_.size(); ++i) {
-    if (Status status = Start(pairs_[i], i, own, peer, mtu, options); !status.ok()) return status;
+    Route route;
+    route.own = own;
+    route.peer_gid = peer.gid;
+    route.peer_lid = peer.lid;
+    route.peer_pair = peer.queue_pairs[i];
+    route.first_packet = first_packet_;
+    route.peer_first_packet = peer.first_packet;
+    route.mtu = mtu;
+    route.traffic_class = plan_.traffic_classes[i / plan_.pairs];
+    route.service_level = plan_.service_level;
+    route.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    if (Status status = StartPair(port_, pairs_[i], route, options); !status.ok()) return status;
   }
   return Status::Ok();
 }
 
-Status Queues::Start(ibv_qp* pair, std::size_t number, const GidEntry& own, const End& peer, std::uint8_t mtu,
-                     const RdmaOptions& options) const {
+Status StartPair(const Port& port, ibv_qp* pair, const Route& route, const RdmaOptions& options) {
   const auto refused = [&](const char* state, int error) {
-    return Status(StatusCode::kUnavailable, fmt::format("{}: queue pair {} does not get {}: {}", port_.name(),
+    return Status(StatusCode::kUnavailable, fmt::format("{}: queue pair {} does not get {}: {}", port.name(),
                                                         pair->qp_num, state, std::strerror(error)));
   };
-  const Verbs& verbs = port_.verbs();
+  const Verbs& verbs = port.verbs();
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
   attributes.pkey_index = options.pkey_index;
-  attributes.port_num = port_.number();
-  attributes.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  attributes.port_num = port.number();
+  attributes.qp_access_flags = static_cast<unsigned>(route.access);
   int error = verbs.modify_qp(pair, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
   if (error != 0) return refused("ready", error);
 
   attributes = {};
   attributes.qp_state = IBV_QPS_RTR;
-  attributes.path_mtu = static_cast<ibv_mtu>(mtu);
-  attributes.dest_qp_num = peer.queue_pairs[number];
-  attributes.rq_psn = peer.first_packet;
+  attributes.path_mtu = static_cast<ibv_mtu>(route.mtu);
+  attributes.dest_qp_num = route.peer_pair;
+  attributes.rq_psn = route.peer_first_packet;
   attributes.max_dest_rd_atomic = 1;
   attributes.min_rnr_timer = kNotReadyTimer;
-  attributes.ah_attr.port_num = port_.number();
-  attributes.ah_attr.sl = plan_.service_level;
-  attributes.ah_attr.dlid = peer.lid;
-  attributes.ah_attr.is_global = port_.ethernet() ? 1 : 0;
-  std::memcpy(attributes.ah_attr.grh.dgid.raw, peer.gid.data(), peer.gid.size());
-  attributes.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(own.index);
+  attributes.ah_attr.port_num = port.number();
+  attributes.ah_attr.sl = route.service_level;
+  attributes.ah_attr.dlid = route.peer_lid;
+  attributes.ah_attr.is_global = port.ethernet() ? 1 : 0;
+  std::memcpy(attributes.ah_attr.grh.dgid.raw, route.peer_gid.data(), route.peer_gid.size());
+  attributes.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(route.own.index);
   attributes.ah_attr.grh.hop_limit = kHops;
-  attributes.ah_attr.grh.traffic_class = plan_.traffic_classes[number / plan_.pairs];
+  attributes.ah_attr.grh.traffic_class = route.traffic_class;
   error = verbs.modify_qp(pair, &attributes,
                           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
@@ -139,7 +149,7 @@ Status Queues::Start(ibv_qp* pair, std::size_t number, const GidEntry& own, cons
   attributes.timeout = options.timeout;
   attributes.retry_cnt = options.retry_count;
   attributes.rnr_retry = kRetryReceiverNotReady;
-  attributes.sq_psn = first_packet_;
+  attributes.sq_psn = route.first_packet;
   attributes.max_rd_atomic = 1;
   error = verbs.modify_qp(
       pair, &attributes,

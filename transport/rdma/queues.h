@@ -23,6 +23,23 @@ struct QueuePlan {
   std::uint32_t incoming = 1;     ///< Marks that may come in at a time, on all together.
 };
 
+/// Whom a queue pair is connected to, and how.
+struct Route {
+  GidEntry own;
+  Gid peer_gid{};
+  std::uint16_t peer_lid = 0;
+  std::uint32_t peer_pair = 0;
+  std::uint32_t first_packet = 0;       ///< That we send,
+  std::uint32_t peer_first_packet = 0;  ///< and that comes.
+  std::uint8_t mtu = 0;
+  std::uint8_t traffic_class = 0;
+  std::uint8_t service_level = 0;
+  int access = 0;  ///< What the peer may do.
+};
+
+/// Takes a new queue pair to where it sends and receives. Error kUnavailable with what the device refused.
+Status StartPair(const Port& port, ibv_qp* pair, const Route& route, const RdmaOptions& options);
+
 /// The queues of one end of a channel: the queue pairs, what comes in (one for all), and completions (one for all).
 /// Owned by the channel, or by whoever makes it; the channel's thread. Nothing of its memory is touched by the device
 /// once it is gone.
@@ -56,8 +73,6 @@ class Queues {
   Queues(Port* port, const QueuePlan& plan);
   Status MakeAll();
   Status MakePair(std::uint32_t depth);
-  Status Start(ibv_qp* pair, std::size_t number, const GidEntry& own, const End& peer, std::uint8_t mtu,
-               const RdmaOptions& options) const;
 
   Port& port_;
   QueuePlan plan_;

@@ -10,6 +10,8 @@ RdmaReceiver::RdmaReceiver(Made made)
     : options_(std::move(made.options)),
       ends_(std::move(made.ends)),
       port_(*made.port),
+      own_(made.own),
+      mtu_(made.mtu),
       records_(std::move(made.incoming)),
       ring_copy_(std::move(made.outgoing)),
       peer_(made.peer),
@@ -32,7 +34,18 @@ Result<MemoryId> RdmaReceiver::Register(void* data, Bytes size, MemoryKind kind)
 }
 
 Result<MemoryId> RdmaReceiver::RegisterDmaBuf(int fd, Bytes offset, void* data, Bytes size) {
-  return memory_.RegisterDmaBuf(fd, offset, data, size);
+  auto memory = memory_.RegisterDmaBuf(fd, offset, data, size);
+  // A GPU that needs no flush does not miss it; one that does is told by Flush why there is none.
+  if (memory) static_cast<void>(PrepareToFlush());
+  return memory;
+}
+
+Status RdmaReceiver::PrepareToFlush() {
+  if (flushes_ != nullptr) return Status::Ok();
+  auto made = FlushQueue::Make(&port_, own_, mtu_, options_, options_.requests, this);
+  if (!made) return made.error();
+  flushes_ = std::move(*made);
+  return Status::Ok();
 }
 
 Status RdmaReceiver::Deregister(MemoryId memory) {

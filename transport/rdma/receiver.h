@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/rdma/flush_queue.h"
 #include "transport/rdma/sender.h"
 
 namespace weir::transport::rdma {
@@ -26,6 +27,7 @@ class RdmaReceiver final : public Receiver {
   Result<MemoryId> RegisterDmaBuf(int fd, Bytes offset, void* data, Bytes size) override;
   Status Deregister(MemoryId memory) override;
   Outcome Irecv(std::span<const Slot> slots, Request** request) noexcept override;
+  Result<Request*> Flush(std::span<const Slot> slots) noexcept override;
   Outcome Test(Request* request, std::span<Bytes> sizes) noexcept override;
   const Status& failure() const noexcept override { return failure_; }
   std::size_t Descriptors(std::span<int> out) const noexcept override { return watch_.Descriptors(out); }
@@ -53,6 +55,9 @@ class RdmaReceiver final : public Receiver {
   bool Prepare(std::span<const Slot> slots, Receive* receive, Posted* posted) noexcept;
   bool Advertise(const Posted& posted, std::uint32_t entry) noexcept;
   void Release(Receive* receive) noexcept;
+  /// What a flush needs; made with the first memory of a GPU, or with the first flush.
+  Status PrepareToFlush();
+  Outcome TestFlush(FlushQueue::Flush* flush) noexcept;
   void Progress() noexcept;
   void OnMark(std::uint32_t value, Bytes bytes) noexcept;
   bool Account(const Mark& mark, Bytes bytes, Place* place) noexcept;
@@ -62,6 +67,8 @@ class RdmaReceiver final : public Receiver {
   RdmaOptions options_;
   tcp::Ends ends_;
   Port& port_;
+  GidEntry own_;
+  std::uint8_t mtu_;
   std::unique_ptr<Room> records_;
   std::unique_ptr<Room> ring_copy_;
   End peer_;
@@ -69,7 +76,8 @@ class RdmaReceiver final : public Receiver {
   const Clock& clock_;
   ChannelMemory memory_;
   Watch watch_;
-  std::unique_ptr<Queues> queues_;  ///< Below the memory that it works on, so that it goes first.
+  std::unique_ptr<Queues> queues_;       ///< Below the memory that it works on, so that it goes first.
+  std::unique_ptr<FlushQueue> flushes_;  ///< Null: nothing needed it yet.
   Status failure_;
 
   bool closed_ = false;              ///< The peer is gone; what it sent before is still there to be found.

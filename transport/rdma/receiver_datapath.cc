@@ -87,7 +87,35 @@ bool RdmaReceiver::Advertise(const Posted& posted, std::uint32_t entry) noexcept
   return true;
 }
 
+/// Of all slots, the last that got something: what came before it on the way to the GPU is there as well.
+Result<Request*> RdmaReceiver::Flush(std::span<const Slot> slots) noexcept {
+  if (!failure_.ok()) return tl::unexpected(failure_);
+  const auto last = std::find_if(slots.rbegin(), slots.rend(), [](const Slot& slot) { return slot.capacity > 0; });
+  if (last == slots.rend()) return nullptr;
+  const Registrations::Entry* entry = memory_.Find(last->memory, last->data, last->capacity);
+  if (entry == nullptr) {
+    return Error(StatusCode::kInvalidArgument, "what is to be flushed is not within the memory that it names");
+  }
+  if (Status status = PrepareToFlush(); !status.ok()) return tl::unexpected(status);
+  FlushQueue::Flush* flush = flushes_->Post(*entry, last->data, clock_.Now());
+  if (flush != nullptr) return flush;
+  return Error(StatusCode::kResourceExhausted, "the device takes no more flushes; those under way must be tested");
+}
+
+Outcome RdmaReceiver::TestFlush(FlushQueue::Flush* flush) noexcept {
+  if (!failure_.ok()) return Outcome::kFailed;
+  const Nanoseconds now = clock_.Now();
+  const Outcome outcome = flushes_->Test(flush, now);
+  if (outcome == Outcome::kFailed) {
+    Fail(StatusCode::kUnavailable, std::string("the device gave up on a flush: ") + flushes_->why());
+  } else if (outcome == Outcome::kAgain && watch_.Overdue(flushes_->busy_since(), now)) {
+    Fail(StatusCode::kUnavailable, "the device does not get a flush done within the bound of a dead link");
+  }
+  return failure_.ok() ? outcome : Outcome::kFailed;
+}
+
 Outcome RdmaReceiver::Test(Request* request, std::span<Bytes> sizes) noexcept {
+  if (flushes_ != nullptr && flushes_->Owns(request)) return TestFlush(static_cast<FlushQueue::Flush*>(request));
   Receive* receive = static_cast<Receive*>(request);
   if (receive->complete < receive->count && failure_.ok()) Progress();
   if (receive->complete < receive->count) {

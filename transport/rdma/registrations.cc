@@ -12,8 +12,11 @@
 namespace weir::transport::rdma {
 namespace {
 
+/// What is received is read by nobody but a queue pair of ours to itself (FlushQueue): those to the peer do not allow
+/// it.
 constexpr int Access(Registrations::Use use) {
-  return use == Registrations::Use::kSend ? 0 : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  return use == Registrations::Use::kSend ? 0
+                                          : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 }
 
 std::uint64_t PageBytes() {

@@ -22,6 +22,8 @@ struct Made {
   RdmaOptions options;
   tcp::Ends ends;
   Port* port = nullptr;
+  GidEntry own;          ///< The receiver's only: the address of ours,
+  std::uint8_t mtu = 0;  ///< and how large packets may be.
   std::unique_ptr<Queues> queues;
   std::unique_ptr<Room> incoming;  ///< That the peer writes into: the sender's ring, or the receiver's records.
   std::unique_ptr<Room> outgoing;  ///< The receiver's own copy of what it writes into the sender's ring.

@@ -167,15 +167,6 @@ TEST_F(NcclConnect, NobodyThereIsARemoteError) {
   ExpectRefusal("");
 }
 
-TEST_F(NcclConnect, AFlushThatAGpuNeedsIsRefusedByName) {
-  int request = 0;
-  void* pending = &request;
-  EXPECT_EQ(net->iflush(nullptr, 0, nullptr, nullptr, nullptr, &pending), abi::Result::kInvalidUsage);
-  EXPECT_EQ(pending, nullptr);
-  const std::lock_guard lock(said_mutex);
-  EXPECT_NE(said.find("unset WEIR_NCCL_GPU_MEMORY"), std::string::npos) << said;
-}
-
 TEST_F(NcclConnect, AHandleOfSomebodyElseIsAnArgument) {
   handle_.fill('x');
   void* comm = nullptr;

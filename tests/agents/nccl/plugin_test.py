@@ -230,6 +230,11 @@ class Transports(Emulation):
         self.assertIn('NCCL_IB_SL: found "16", allowed: 0 to 15', said)
         self.assertIn('WEIR_DPDK: found "colour", allowed: device, address', self.said(WEIR_DPDK="colour=blue").stderr)
 
+    def test_a_flush_for_a_gpu_is_refused_where_memory_of_gpus_is_not_taken(self):
+        said = self.refused("--sizes=4", "--flush", "--plugin_log")
+        self.assertIn("iflush returned 5", said)
+        self.assertIn("this backend takes host memory, which needs none", said)
+
     def test_ends_of_different_transports_do_not_meet(self):
         with tempfile.TemporaryDirectory(prefix="weir-nccl-") as folder:
             port = f"device=net_memif0;role=server;socket={folder}/memif.sock;socket-abstract=no,address=10.9.0.1"

@@ -26,6 +26,13 @@ def commands():
         for ranks in (2, 3, 4):
             yield f"{run} {DEVICES} --abi=v{version} --ranks={ranks} --rounds=1 --slice_kb=8 --sizes={SIZES}", COLLECTIVES * 2
     yield f"WEIR_NCCL_RECEIVES=3 {run} {DEVICES} --receives=3 --ranks=3 --rounds=1 --slice_kb=8 --sizes={SIZES}", COLLECTIVES * 2
+    # Host memory stands for that of a GPU: the flush itself is the same.
+    flush = f"{run} --flush --rounds=2 --slice_kb=8 --sizes={SIZES}"
+    for version in (6, 8, 12):
+        yield f"{flush} {DEVICES} --abi=v{version} --ranks=3", COLLECTIVES * 2
+    yield f"WEIR_NCCL_RECEIVES=3 {flush} {DEVICES} --receives=3 --ranks=3 --collectives=all-to-all,send-receive", 2 * 2
+    yield f"{run} {DEVICES} --flush --fault=abort --cycles=5 --fault_ms=20 --sizes=256K --collectives=all-reduce", 1
+    yield f"{run} {DEVICES} --flush --fault=kill --ranks=3 --sizes=256K --collectives=all-reduce", 1
     yield f"{run} {DEVICES} --fault=kill --ranks=3 --sizes=256K --collectives=all-reduce", 1
     yield f"{run} {DEVICES} --fault=abort --cycles=10 --fault_ms=20 --sizes=256K --collectives=all-reduce", 1
     short = f"{run} --sizes=4 --collectives=all-reduce --plugin_log 2>&1"

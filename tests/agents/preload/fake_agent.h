@@ -113,9 +113,9 @@ class Child {
   pid_t pid() const { return pid_; }
   bool Running();
   /// Exit status (128 + signal if killed), or -1 if it did not end within `seconds` (it is killed then).
-  int Wait(double seconds = 30);
+  int Wait(double seconds = 90);
   /// Tells it to end in order (SIGTERM); as Wait.
-  int Finish(double seconds = 60);
+  int Finish(double seconds = 90);
   const std::string& output() const { return output_; }
 
  private:

@@ -57,6 +57,38 @@ TEST(RdmaMemory, AllThatWasRegisteredIsGivenBackWhateverWasUnderWay) {
   EXPECT_EQ(right.port->registrations().ranges(), 0u);
 }
 
+TEST(RdmaMemory, WhatCameCanBeFlushed) {
+  VmEnd left("=rxe0", "left/1");
+  VmEnd right("=rxe1", "right/2");
+  const auto listener = right.Listen();
+  auto [sender, receiver] = Join(listener.get(), left.Connect(listener->handle()).get());
+  std::vector<std::byte> room(64 * 4096);
+  const MemoryId memory = receiver->Register(room.data(), 4096, MemoryKind::kHost).value();
+  const Slot nothing{room.data(), 0, 0, memory};
+  EXPECT_EQ(receiver->Flush(std::span(&nothing, 1)).value(), nullptr);
+  const Slot outside{room.data() + 4 * 4096, 4096, 0, memory};
+  EXPECT_EQ(receiver->Flush(std::span(&outside, 1)).error().code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(receiver->failure().ok());
+
+  const Slot slot{room.data(), 4096, 0, memory};
+  std::vector<Request*> flushes;
+  for (int i = 0; i < 300; ++i) {
+    const auto flush = receiver->Flush(std::span(&slot, 1));
+    if (!flush) {
+      EXPECT_EQ(flush.error().code(), StatusCode::kResourceExhausted);
+      break;
+    }
+    flushes.push_back(*flush);
+  }
+  EXPECT_EQ(flushes.size(), right.options.requests);
+  for (int again = 0; again < 2; ++again) {
+    for (Request* flush : flushes) {
+      EXPECT_TRUE(Within(20 * kSecond, [&, flush = flush] { return receiver->Test(flush, {}) == Outcome::kDone; }));
+    }
+    flushes.assign(1, receiver->Flush(std::span(&slot, 1)).value());
+  }
+}
+
 TEST(RdmaMemory, APartOutsideOfTheMemoryThatItNamesBreaksTheChannel) {
   VmEnd left("=rxe0", "left/1");
   VmEnd right("=rxe1", "right/2");

@@ -87,7 +87,7 @@ TEST_F(RegistrationsTest, WhatIsSentIsNotForThePeerToWrite) {
   auto* sent = registrations.Hold(memory_.data(), 10, Use::kSend).value();
   EXPECT_EQ(device_.last_access, 0);
   auto* received = registrations.Hold(memory_.data(), 10, Use::kReceive).value();
-  EXPECT_EQ(device_.last_access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  EXPECT_EQ(device_.last_access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
   EXPECT_NE(sent, received);
   registrations.Release(sent);
   registrations.Release(received);

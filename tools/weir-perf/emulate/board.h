@@ -20,6 +20,7 @@ struct RankTale {
   char message[400];
   std::uint64_t sends;
   std::uint64_t receives;
+  std::uint64_t flushes;
   std::uint64_t send_nulls;     ///< Times that isend said "not now".
   std::uint64_t receive_nulls;  ///< Times that irecv did.
   std::uint64_t bytes_sent;

@@ -222,6 +222,9 @@ Sheet MakeSheet(const Options& options, int version, Board* board) {
       Sum<std::uint64_t>(options, board, &RankTale::send_nulls),
       Sum<std::uint64_t>(options, board, &RankTale::receive_nulls),
       Sum<std::uint64_t>(options, board, &RankTale::numbers_checked));
+  if (options.flush) {
+    sheet.notes += fmt::format("{} flushes.\n", Sum<std::uint64_t>(options, board, &RankTale::flushes));
+  }
   if (!options.report.empty()) {
     const auto sends = Sum<std::uint64_t>(options, board, &RankTale::sends);
     const auto right = Sum<std::uint64_t>(options, board, &RankTale::sends_attributed);

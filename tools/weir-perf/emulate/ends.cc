@@ -87,7 +87,7 @@ bool SendEnd::Progress(Net* net, int rank, RankTale* tale, CallFailure* failure)
 void ReceiveEnd::Begin(std::uint64_t steps, std::uint64_t steps_together, void* collective) {
   total = steps;
   group = steps_together;
-  begun_ = posted_ = done_ = consumed_ = 0;
+  begun_ = posted_ = came_ = done_ = consumed_ = 0;
   BeginOperation(collective, false);
 }
 
@@ -127,20 +127,60 @@ bool ReceiveEnd::PostGroup(Net* net, RankTale* tale, CallFailure* failure) {
 bool ReceiveEnd::Progress(Net* net, RankTale* tale, CallFailure* failure) {
   bool moved = false;
   while (posted_ < total && PostGroup(net, tale, failure)) moved = true;
-  while (failure->call == nullptr && done_ < posted_) {
+  while (failure->call == nullptr && came_ < posted_) {
     int done = 0;
     std::array<int, Net::kReceivesMax> got{};
-    if (Failed("test of a receive", net->Test(requests[done_ % kSlots], &done, got.data()), failure)) return false;
+    if (Failed("test of a receive", net->Test(requests[came_ % kSlots], &done, got.data()), failure)) return false;
     if (done == 0) break;
-    const std::uint64_t end = GroupEnd(done_);
-    for (std::size_t i = 0; done_ < end; ++i, ++done_) {
-      sizes[done_ % kSlots] = static_cast<std::size_t>(got[i]);
-      EndStep(done_);
+    const std::uint64_t begin = came_;
+    const std::uint64_t end = GroupEnd(came_);
+    requests[begin % kSlots] = nullptr;
+    for (std::size_t i = 0; came_ < end; ++i, ++came_) {
+      sizes[came_ % kSlots] = static_cast<std::size_t>(got[i]);
+      EndStep(came_);
     }
-    if (done_ == total) EndOperation();
+    if (flushes && !BeginFlush(net, begin, tale, failure)) return false;
     moved = true;
   }
-  return moved;
+  return ShowToKernel(net, failure) || moved;
+}
+
+/// Of what came from step `begin` on; not of nothing, as NCCL has it.
+bool ReceiveEnd::BeginFlush(Net* net, std::uint64_t begin, RankTale* tale, CallFailure* failure) {
+  std::array<void*, Net::kReceivesMax> buffers{};
+  std::array<int, Net::kReceivesMax> came{};
+  std::array<void*, Net::kReceivesMax> memories{};
+  int count = 0;
+  std::size_t bytes = 0;
+  for (std::uint64_t step = begin; step < came_; ++step, ++count) {
+    const auto at = static_cast<std::size_t>(count);
+    buffers[at] = Slot(step);
+    came[at] = static_cast<int>(sizes[step % kSlots]);
+    memories[at] = memory;
+    bytes += sizes[step % kSlots];
+  }
+  if (bytes == 0) return true;
+  void* request = this;  // Stale on entry.
+  const abi::Result result = net->Iflush(comm, count, buffers.data(), came.data(), memories.data(), &request);
+  if (Failed("iflush", result, failure)) return false;
+  requests[begin % kSlots] = request;
+  ++tale->flushes;
+  return true;
+}
+
+/// What came, and is flushed where that is wanted. True if there was something.
+bool ReceiveEnd::ShowToKernel(Net* net, CallFailure* failure) {
+  const std::uint64_t before = done_;
+  while (failure->call == nullptr && done_ < came_) {
+    void*& flush = requests[done_ % kSlots];
+    int done = 1;
+    if (flush != nullptr && Failed("test of a flush", net->Test(flush, &done, nullptr), failure)) return false;
+    if (done == 0) break;
+    flush = nullptr;
+    done_ = GroupEnd(done_);
+    if (done_ == total) EndOperation();
+  }
+  return done_ > before;
 }
 
 }  // namespace weir::tools::emulate

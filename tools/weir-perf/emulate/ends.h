@@ -68,6 +68,7 @@ class SendEnd : public End {
 
 class ReceiveEnd : public End {
  public:
+  bool flushes = false;  ///< What came is flushed before the kernel sees it, as for GPUs before Hopper.
   void Begin(std::uint64_t steps, std::uint64_t steps_together, void* collective);
   bool Finished() const { return consumed_ == total; }
   /// For the kernel: the slot that came next, or null; then that it was read.
@@ -78,10 +79,13 @@ class ReceiveEnd : public End {
 
  private:
   bool PostGroup(Net* net, RankTale* tale, CallFailure* failure);
+  bool BeginFlush(Net* net, std::uint64_t begin, RankTale* tale, CallFailure* failure);
+  bool ShowToKernel(Net* net, CallFailure* failure);
 
   std::uint64_t begun_ = 0;  ///< Steps that the feed was told of.
   std::uint64_t posted_ = 0;
-  std::uint64_t done_ = 0;
+  std::uint64_t came_ = 0;
+  std::uint64_t done_ = 0;  ///< Those that the kernel may see.
   std::uint64_t consumed_ = 0;
 };
 

@@ -84,6 +84,9 @@ class NetOf final : public Net {
     }
     if constexpr (kVersion < 10) return table_->irecv(comm, count, data, own.data(), tags, memories, request);
   }
+  abi::Result Iflush(void* comm, int count, void** data, int* sizes, void** memories, void** request) override {
+    return table_->iflush(comm, count, data, sizes, memories, request);
+  }
   abi::Result Test(void* request, int* done, int* sizes) override { return table_->test(request, done, sizes); }
   abi::Result CloseSend(void* comm) override { return table_->close_send(comm); }
   abi::Result CloseReceive(void* comm) override { return table_->close_receive(comm); }

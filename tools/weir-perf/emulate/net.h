@@ -45,6 +45,8 @@ class Net {
   /// At most kReceivesMax buffers.
   virtual abi::Result Irecv(void* comm, int count, void** data, const std::size_t* sizes, int* tags, void** memories,
                             void** phandles, void** request) = 0;
+  /// Of what a receive brought; a null request: there is nothing to wait for.
+  virtual abi::Result Iflush(void* comm, int count, void** data, int* sizes, void** memories, void** request) = 0;
   virtual abi::Result Test(void* request, int* done, int* sizes) = 0;
   virtual abi::Result CloseSend(void* comm) = 0;
   virtual abi::Result CloseReceive(void* comm) = 0;

@@ -232,7 +232,9 @@ Status Rank::ConnectAll(std::uint32_t cycle) {
     for (std::size_t channel = 0; channel < static_cast<std::size_t>(options_.channels); ++channel) {
       for (const Instruction& one : MakePlan(ShapeOf(collective, 0), rank_, static_cast<int>(channel))) {
         if (one.to != kNobody) prepare(&senders_[Index(one.to, channel)], one.to, channel);
-        if (one.from != kNobody) prepare(&receivers_[Index(one.from, channel)], one.from, channel);
+        if (one.from == kNobody) continue;
+        prepare(&receivers_[Index(one.from, channel)], one.from, channel);
+        receiver(one.from, channel)->flushes = options_.flush;
       }
     }
   }

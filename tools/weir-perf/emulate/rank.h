@@ -33,6 +33,7 @@ struct Options {
   int rounds = 3;            ///< Of each collective and size.
   Bytes slice_bytes = 128 * 1024;
   int group = 1;            ///< Receives that are posted together, where the collective allows it.
+  bool flush = false;       ///< Receives are flushed before anybody sees them, as for GPUs before Hopper.
   int cycles = 1;           ///< Init, connect, all collectives, close, finalize.
   Nanoseconds compute = 0;  ///< Between two collectives.
   Nanoseconds idle = 0;     ///< The progress thread sleeps so long when nothing moved; 0: it only yields, as NCCL's.
