@@ -82,7 +82,7 @@ class RdmaReceiver final : public Receiver {
 
   bool closed_ = false;              ///< The peer is gone; what it sent before is still there to be found.
   std::uint32_t advertising_ = 0;    ///< Entries that the device still writes.
-  Nanoseconds advertised_at_ = 0;    ///< When it last got one done, or began.
+  Nanoseconds advertised_at_ = 0;    ///< When it last got one done, or was seen with none; a Watched time.
   std::vector<Receive> receives_;    ///< All there are.
   std::vector<std::uint32_t> free_;  ///< A stack.
   std::uint32_t next_number_ = 0;

@@ -83,7 +83,7 @@ bool RdmaReceiver::Advertise(const Posted& posted, std::uint32_t entry) noexcept
     Fail(StatusCode::kUnavailable, std::string("the device takes no more work: ") + std::strerror(error));
     return false;
   }
-  if (advertising_++ == 0) advertised_at_ = clock_.Now();
+  advertising_++;
   return true;
 }
 
@@ -158,11 +158,12 @@ void RdmaReceiver::Progress() noexcept {
         OnMark(be32toh(one.imm_data), one.byte_len);
       } else {
         advertising_--;
-        advertised_at_ = now;
+        advertised_at_ = watch_.Watched(now);
       }
     }
   }
   if (closed_ || !failure_.ok()) return;
+  if (advertising_ == 0) advertised_at_ = watch_.Watched(now);
   if (const char* why = watch_.Dead(now); why != nullptr) return Fail(StatusCode::kUnavailable, why);
   if (advertising_ > 0 && watch_.Overdue(advertised_at_, now)) {
     Fail(StatusCode::kUnavailable, "the link is dead: the device got nothing done within the bound");

@@ -44,6 +44,9 @@ struct Made {
 /// RdmaOptions::window_time of it, on top of the time that a piece takes when nobody is in its way. A message whose
 /// lane changes its level goes on on the queue pairs of the new one.
 ///
+/// A device may do its work in the thread that hands it over (Soft-RoCE does). So that other channels of the thread
+/// have their turn, one call hands over for about RdmaOptions::window_time, in pieces that take no longer.
+///
 /// Owned by whoever connected; one thread at a time. Setup in sender.cc, what runs for each message in
 /// sender_datapath.cc, what comes back in sender_completions.cc.
 class RdmaSender final : public Sender {
@@ -87,7 +90,7 @@ class RdmaSender final : public Sender {
     Bytes bytes = 0;
     std::uint32_t head = 0;
     std::uint32_t size = 0;
-    Nanoseconds moved_at = 0;  ///< When it last got something done, or began.
+    Nanoseconds moved_at = 0;  ///< When it last got something done, or began; a Watched time.
     Bytes window = 0;          ///< Bytes that it may have under way.
     bool filled = false;       ///< The window was full since the last look at it,
     Nanoseconds looked_at = 0;
@@ -116,7 +119,9 @@ class RdmaSender final : public Sender {
   void Release(Send* send) noexcept;
   void Progress() noexcept;
   void Serve(Nanoseconds now) noexcept;
-  Pushed Push(Send* send, Nanoseconds now) noexcept;
+  Pushed Push(Send* send, Nanoseconds begin, Nanoseconds* now) noexcept;
+  Nanoseconds Timed(Bytes bytes, Nanoseconds begin) noexcept;
+  Bytes InTime() const noexcept;
   Bytes Admit(Bytes wanted, Nanoseconds now) noexcept;
   Pair* PairWithRoom() noexcept;
   void Adapt(Pair* pair, Nanoseconds now) noexcept;
@@ -152,6 +157,8 @@ class RdmaSender final : public Sender {
 
   std::vector<Pair> pairs_;
   std::size_t next_pair_ = 0;
+  Bytes under_way_ = 0;             ///< On all queue pairs.
+  double hand_ns_per_byte_ = 0;     ///< What handing over takes of our thread; smoothed.
   BytesPerSecond device_rate_ = 0;  ///< That the device was told; 0: none.
 
   std::vector<Send> sends_;   ///< All there are.

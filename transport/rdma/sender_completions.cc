@@ -39,9 +39,10 @@ void RdmaSender::OnSent(std::uint64_t number, Nanoseconds now) noexcept {
   pair.head = (pair.head + 1) % kDepth;
   pair.size--;
   pair.bytes -= work.bytes;
+  under_way_ -= work.bytes;
   pair.done += work.bytes;
-  if (pair.moved_at != now) pair.polls++;
-  pair.moved_at = now;
+  if (pair.moved_at != watch_.Watched(now)) pair.polls++;
+  pair.moved_at = watch_.Watched(now);
   const Nanoseconds took = now - work.handed_at;
   if (work.bytes > 0 && (pair.quickest == 0 || took < pair.quickest)) pair.quickest = took;
   if (now - pair.looked_at > options_.window_time) Adapt(&pair, now);

@@ -9,7 +9,7 @@
 namespace weir::transport::rdma {
 namespace {
 
-constexpr Bytes kPieceMin = 4096;
+constexpr Bytes kPieceMin = 4096;  ///< Handing over less takes no time to speak of: the clock is not read.
 
 }  // namespace
 
@@ -106,34 +106,59 @@ void RdmaSender::Progress() noexcept {
 }
 
 void RdmaSender::Serve(Nanoseconds now) noexcept {
+  const Nanoseconds begin = now;
   while (queue_size_ > 0) {
     Send* send = queue_[queue_head_];
     // The lane goes on to hold lower ones back, but without asking: for as long as it takes the pacer to forget it.
     if (!send->matched && !Match(send)) return;
-    if (Push(send, now) != Pushed::kAll) return;
+    if (Push(send, begin, &now) != Pushed::kAll) return;
     queue_head_ = (queue_head_ + 1) % queue_.size();
     queue_size_--;
   }
-  if (lane_ != nullptr && failure_.ok()) lane_->Drained(now);
+  if (lane_ == nullptr || !failure_.ok()) return;
+  // What is under way has the link; what lower levels sent now would be beside it.
+  if (under_way_ > kPieceMin) {
+    lane_->Waits(now);
+  } else {
+    lane_->Drained(now);
+  }
 }
 
-RdmaSender::Pushed RdmaSender::Push(Send* send, Nanoseconds now) noexcept {
+RdmaSender::Pushed RdmaSender::Push(Send* send, Nanoseconds begin, Nanoseconds* now) noexcept {
   while (send->assigned < send->total || send->total == 0) {
-    Pair* pair = PairWithRoom();
+    Pair* pair = *now - begin > options_.window_time ? nullptr : PairWithRoom();
     // The lane is asked in any case: it has something to send, and those below it must know.
-    const Bytes most = pair == nullptr ? kPieceMin : std::max(pair->window / 2, kPieceMin);
-    const Bytes granted = Admit(std::min({send->total - send->assigned, options_.stripe_bytes, most}), now);
+    const Bytes most = pair == nullptr ? kPieceMin : std::max(std::min(pair->window / 2, InTime()), kPieceMin);
+    const Bytes granted = Admit(std::min({send->total - send->assigned, options_.stripe_bytes, most}), *now);
     if (granted == 0 && send->total > 0) return Pushed::kPaced;
-    pair = PairWithRoom();  // Its level may have changed.
+    if (pair != nullptr) pair = PairWithRoom();  // Its level may have changed.
     if (pair == nullptr) {
       if (lane_ != nullptr) lane_->Return(granted);
       return Pushed::kFull;
     }
     next_pair_++;
-    if (!Piece(send, pair, granted, now)) return Pushed::kFailed;
+    const Bytes before = send->assigned;
+    if (!Piece(send, pair, granted, *now)) return Pushed::kFailed;
+    *now = Timed(send->assigned - before, *now);
     if (send->closed) return Pushed::kAll;
   }
-  return Close(send, now) ? Pushed::kAll : Pushed::kFailed;
+  return Close(send, *now) ? Pushed::kAll : Pushed::kFailed;
+}
+
+/// The time now, when so many bytes were handed over since `begin`.
+Nanoseconds RdmaSender::Timed(Bytes bytes, Nanoseconds begin) noexcept {
+  if (bytes < kPieceMin) return begin;
+  const Nanoseconds now = clock_.Now();
+  const double each = static_cast<double>(now - begin) / static_cast<double>(bytes);
+  hand_ns_per_byte_ += (each - hand_ns_per_byte_) / 4;
+  return now;
+}
+
+/// Bytes that are handed over within RdmaOptions::window_time.
+Bytes RdmaSender::InTime() const noexcept {
+  const double time = static_cast<double>(options_.window_time);
+  if (hand_ns_per_byte_ * static_cast<double>(options_.stripe_bytes) <= time) return options_.stripe_bytes;
+  return std::max(static_cast<Bytes>(time / hand_ns_per_byte_), kPieceMin);
 }
 
 Bytes RdmaSender::Admit(Bytes wanted, Nanoseconds now) noexcept {
@@ -229,9 +254,10 @@ bool RdmaSender::Hand(Send* send, Pair* pair, ibv_send_wr* request, Bytes bytes,
     Fail(StatusCode::kUnavailable, std::string("the device takes no more work: ") + std::strerror(error));
     return false;
   }
-  if (pair->size == 0) pair->moved_at = now;
+  if (pair->size == 0) pair->moved_at = watch_.Watched(now);
   pair->work[(pair->head + pair->size++) % kDepth] = {send, bytes, now};
   pair->bytes += bytes;
+  under_way_ += bytes;
   send->open++;
   return true;
 }

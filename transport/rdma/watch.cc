@@ -3,21 +3,26 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace weir::transport::rdma {
 namespace {
 
+/// Of the bound: what counts at most of the time between two looks.
+constexpr Nanoseconds kAwayDivisor = 8;
 constexpr const char* kDead = "the link is dead: nothing came back within the bound";
 
 }  // namespace
 
 Watch::State Watch::Look(Nanoseconds now) noexcept {
   check_at_ = now + kEvery;
+  const Nanoseconds gap = now - std::exchange(looked_at_, now);
+  if (gap != now) away_ += std::max<Nanoseconds>(gap - dead_after_ / kAwayDivisor, 0);
   if (state_ != State::kOpen) return state_;
   if (now >= events_at_) {
     events_at_ = now + kEventsEvery;
     port_.TakeEvents();
-    alive_at_ = std::max(alive_at_, now - side_.Silence());
+    alive_at_ = std::max(alive_at_, Watched(now) - side_.Silence());
   }
   if (!port_.alive()) return Break("the device is gone: its driver reported a fatal error");
   const auto side = side_.Poll(now, [](const tcp::Control&) { return false; });
@@ -30,7 +35,7 @@ Watch::State Watch::Look(Nanoseconds now) noexcept {
 }
 
 const char* Watch::Dead(Nanoseconds now) const noexcept {
-  return now - alive_at_ > dead_after_ ? kDead : nullptr;
+  return Watched(now) - alive_at_ > dead_after_ ? kDead : nullptr;
 }
 
 Watch::State Watch::Break(const char* why) noexcept {

@@ -18,6 +18,9 @@ namespace weir::transport::rdma {
 /// A link is dead when nothing came back within the bound, neither on the side connection nor to the device. On a link
 /// that flaps, TCP repeats ever more rarely what the device repeats all the time: its silence alone says little.
 ///
+/// Silence is counted only while we look: what was away for long (an owner that was busy, a virtual machine that was
+/// halted with its device) counts as an eighth of the bound at most.
+///
 /// Owned by a channel, on its thread.
 class Watch {
  public:
@@ -27,7 +30,11 @@ class Watch {
       : side_(std::move(side), dead_after), port_(*port), dead_after_(dead_after) {}
 
   /// The device got something done that the peer's had to answer, or something came from there.
-  void Alive(Nanoseconds now) noexcept { alive_at_ = now; }
+  void Alive(Nanoseconds now) noexcept { alive_at_ = Watched(now); }
+
+  /// `now` on a clock that stood still while nobody looked for long; behind it ever more, and never back. For times
+  /// that Overdue is asked about, after Check was called with the same `now`.
+  Nanoseconds Watched(Nanoseconds now) const noexcept { return now - away_; }
 
   /// Looks at most each kEvery. kClosed: the peer is gone; kBroken: why() says what is. Both are final.
   State Check(Nanoseconds now) noexcept { return now < check_at_ ? state_ : Look(now); }
@@ -35,8 +42,8 @@ class Watch {
   State Look(Nanoseconds now) noexcept;
   /// The next two are for when everything was taken in that the device got done until `now`, and Check was called with
   /// the same: an owner that was away for long finds signs of life that are older than its question.
-  /// The device has had work since `since` and did not get any of it done.
-  bool Overdue(Nanoseconds since, Nanoseconds now) const noexcept { return now - since > dead_after_; }
+  /// The device has had work since `since`, a Watched time, and did not get any of it done.
+  bool Overdue(Nanoseconds since, Nanoseconds now) const noexcept { return Watched(now) - since > dead_after_; }
   /// What is wrong when nothing came back within the bound, else null.
   const char* Dead(Nanoseconds now) const noexcept;
   const char* why() const { return why_; }
@@ -48,7 +55,7 @@ class Watch {
   }
 
  private:
-  static constexpr Nanoseconds kEvery = 100 * kMicrosecond;
+  static constexpr Nanoseconds kEvery = kMillisecond;
   static constexpr Nanoseconds kEventsEvery = 10 * kMillisecond;  ///< And the kernel is asked for signs of life.
 
   State Break(const char* why) noexcept;
@@ -58,7 +65,9 @@ class Watch {
   Nanoseconds dead_after_;
   Nanoseconds check_at_ = 0;
   Nanoseconds events_at_ = 0;
-  Nanoseconds alive_at_ = 0;  ///< When something last came back, or nothing was waited for.
+  Nanoseconds looked_at_ = 0;
+  Nanoseconds away_ = 0;      ///< What is not counted, of all the time.
+  Nanoseconds alive_at_ = 0;  ///< When something last came back, or nothing was waited for; a Watched time.
   State state_ = State::kOpen;
   const char* why_ = "";
 };

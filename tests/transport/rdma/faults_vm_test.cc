@@ -203,6 +203,21 @@ TEST_F(RdmaFaults, AnOwnerThatWasAwayForLongerThanTheBoundGoesOn) {
   EXPECT_GT(sent_, before);
 }
 
+/// As virtual machines have it that are halted: nothing was done in that time, by devices or by anybody.
+TEST_F(RdmaFaults, SilenceWhileNobodyLooksIsNotHeldAgainstTheLink) {
+  ASSERT_NE(SendFor(kSecond), Outcome::kFailed) << sender_->failure().ToString();
+  Shell("/usr/sbin/tc qdisc add dev va root netem loss 100%");
+  while (request_ == nullptr) ASSERT_NE(SendFor(kMillisecond), Outcome::kFailed) << sender_->failure().ToString();
+  kill(peer_, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::nanoseconds(5 * kDeadAfter / 4));
+  kill(peer_, SIGCONT);
+  EXPECT_NE(SendFor(kDeadAfter / 20), Outcome::kFailed) << sender_->failure().ToString();
+  Shell("/usr/sbin/tc qdisc del dev va root");
+  const int before = sent_;
+  EXPECT_TRUE(Within(20 * kSecond, [&] { return SendFor(kSecond) == Outcome::kFailed || sent_ > before; }));
+  EXPECT_GT(sent_, before) << sender_->failure().ToString();
+}
+
 TEST_F(RdmaFaults, APortThatGoesDownFailsOrGoesOnAndNeverHangs) {
   ASSERT_NE(SendFor(kSecond), Outcome::kFailed) << sender_->failure().ToString();
   Shell("/usr/sbin/ip link set va down");
