@@ -90,6 +90,21 @@ const char* KindName(TestKind kind) {
   return "coflows";
 }
 
+/// Answers each message with one like it.
+Status Echo(const Plan& plan, Channels* channels) {
+  Ahead ahead(channels->receiver.get(), plan.size);
+  const std::vector<std::byte> data(plan.size);
+  const transport::MemoryId from = Known(channels->sender.get(), data);
+  for (std::uint32_t i = 0; i < plan.count; ++i) {
+    Bytes size = 0;
+    if (Status status = ahead.Post(); !status.ok()) return status;
+    if (Status status = ahead.Take(&size); !status.ok()) return status;
+    if (size == 0 && plan.size > 0) break;  // The asker's time is over.
+    if (Status status = SendOne(channels->sender.get(), data, from); !status.ok()) return status;
+  }
+  return Status::Ok();
+}
+
 /// `cpu_from`: what the thread had used when what is measured began.
 Status Answer(const Plan& plan, Rendezvous* rendezvous, transport::Transport* transport, Channels* channels,
               double* cpu_from) {
@@ -105,17 +120,7 @@ Status Answer(const Plan& plan, Rendezvous* rendezvous, transport::Transport* tr
     if (Status status = Drain(channels->receiver.get(), plan.size, cpu_from); !status.ok()) return status;
     return SendOne(channels->sender.get(), {});
   }
-  std::vector<std::byte> room(std::max<Bytes>(plan.size, 1));
-  const std::vector<std::byte> data(plan.size);
-  const transport::MemoryId to = Known(channels->receiver.get(), room);
-  const transport::MemoryId from = Known(channels->sender.get(), data);
-  for (std::uint32_t i = 0; i < plan.count; ++i) {
-    Bytes size = 0;
-    if (Status status = ReceiveOne(channels->receiver.get(), &room, &size, to); !status.ok()) return status;
-    if (size == 0 && plan.size > 0) break;  // The asker's time is over.
-    if (Status status = SendOne(channels->sender.get(), data, from); !status.ok()) return status;
-  }
-  return Status::Ok();
+  return Echo(plan, channels);
 }
 
 /// One test from its line to its result. Errors end this test only.
@@ -242,6 +247,35 @@ Status ReceiveOne(transport::Receiver* receiver, std::vector<std::byte>* room, B
     outcome = receiver->Test(request, std::span(size, 1));
   }
   return outcome == Outcome::kDone ? Status::Ok() : receiver->failure();
+}
+
+Ahead::Ahead(transport::Receiver* receiver, Bytes size) : receiver_(*receiver) {
+  for (std::size_t i = 0; i < kPosted; ++i) {
+    rooms_[i].resize(std::max<Bytes>(size, 1));
+    memory_[i] = Known(receiver, rooms_[i]);
+  }
+}
+
+Status Ahead::Post() {
+  for (; posted_ < taken_ + kPosted; ++posted_) {
+    const std::size_t i = posted_ % kPosted;
+    const transport::Slot slot{rooms_[i].data(), rooms_[i].size(), 0, memory_[i]};
+    Outcome outcome = receiver_.Irecv(std::span(&slot, 1), &requests_[i]);
+    while (outcome == Outcome::kAgain) outcome = receiver_.Irecv(std::span(&slot, 1), &requests_[i]);
+    if (outcome == Outcome::kFailed) return receiver_.failure();
+  }
+  return Status::Ok();
+}
+
+Status Ahead::Take(Bytes* size) {
+  transport::Request* request = requests_[taken_ % kPosted];
+  Outcome outcome = receiver_.Test(request, std::span(size, 1));
+  while (outcome == Outcome::kAgain) {
+    std::this_thread::yield();
+    outcome = receiver_.Test(request, std::span(size, 1));
+  }
+  taken_++;
+  return outcome == Outcome::kDone ? Status::Ok() : receiver_.failure();
 }
 
 double ThreadCpuSeconds() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -51,6 +52,29 @@ Result<double> EndOfTest(Rendezvous* rendezvous);
 Status SendOne(transport::Sender* sender, const std::vector<std::byte>& data, transport::MemoryId memory = {});
 Status ReceiveOne(transport::Receiver* receiver, std::vector<std::byte>* room, Bytes* size,
                   transport::MemoryId memory = {});
+
+/// Receives that are posted before their messages come, as programs have them: what posting one costs, and what the
+/// other end must be told of it, is then nobody's wait. Its rooms' bytes are never looked at. Owned by a test; the
+/// channel outlives it.
+class Ahead {
+ public:
+  Ahead(transport::Receiver* receiver, Bytes size);
+
+  /// Posts as many as are missing. Errors: why the channel failed.
+  Status Post();
+  /// Waits for the oldest one's message, and says its size. At least one is posted.
+  Status Take(Bytes* size);
+
+ private:
+  static constexpr std::size_t kPosted = 2;
+
+  transport::Receiver& receiver_;
+  std::array<std::vector<std::byte>, kPosted> rooms_;
+  std::array<transport::MemoryId, kPosted> memory_;
+  std::array<transport::Request*, kPosted> requests_{};
+  std::uint64_t posted_ = 0;
+  std::uint64_t taken_ = 0;
+};
 
 /// Registers memory for as long as the channel lives, as a training process would; 0 where the channel refuses, which
 /// then registers it for each message.

@@ -118,16 +118,17 @@ Status MeasureLatency(const MeasureOptions& options, Rendezvous* rendezvous, tra
   auto channels = AskFor({TestKind::kLatency, result->size, options.pings}, rendezvous, transport, nullptr);
   if (!channels) return channels.error();
   const std::vector<std::byte> data(result->size, std::byte{0x5a});
-  std::vector<std::byte> room(std::max<Bytes>(result->size, 1));
+  Ahead ahead(channels->receiver.get(), result->size);
   const transport::MemoryId from = Known(channels->sender.get(), data);
-  const transport::MemoryId to = Known(channels->receiver.get(), room);
   std::vector<double> halves;
+  if (Status status = ahead.Post(); !status.ok()) return status;
   const Nanoseconds until = SteadyClock().Now() + static_cast<Nanoseconds>(options.seconds * 1e9);
   while (halves.size() < options.pings && (halves.size() < kPingsMin || SteadyClock().Now() < until)) {
     Bytes size = 0;
     const Nanoseconds begin = SteadyClock().Now();
     if (Status status = SendOne(channels->sender.get(), data, from); !status.ok()) return status;
-    if (Status status = ReceiveOne(channels->receiver.get(), &room, &size, to); !status.ok()) return status;
+    if (Status status = ahead.Post(); !status.ok()) return status;
+    if (Status status = ahead.Take(&size); !status.ok()) return status;
     halves.push_back(static_cast<double>(SteadyClock().Now() - begin) / 2e3);
   }
   if (halves.size() < options.pings) {
