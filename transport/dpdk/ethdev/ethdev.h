@@ -12,10 +12,12 @@
 namespace weir::transport::dpdk {
 
 /// A port to open. EAL is started with the first one and never again in the life of the process: without hugepages,
-/// without files or sockets of its own but those of the drivers, and without touching signal handlers.
+/// unless that is a PCI device; without files or sockets of its own but those of the drivers, and without touching
+/// signal handlers.
 struct EthdevSettings {
   /// A virtual device as DPDK names it, with its arguments: "net_af_packet0,iface=eth1",
   /// "net_memif0,role=client,socket=/run/memif.sock,socket-abstract=no", "net_af_xdp0,iface=eth1".
+  /// Or the address of a PCI device that is bound to vfio-pci or uio_pci_generic: "0000:00:05.0". It needs hugepages.
   std::string device;
   /// The Ethernet address to use; zeros: the device's own.
   MacAddress mac{};

@@ -37,8 +37,9 @@ Status CheckSettings(const EthdevSettings& settings) {
   const auto wrong = [](const char* what, const auto& found, const std::string& allowed) {
     return Status(StatusCode::kInvalidArgument, fmt::format("{}: found {}, allowed: {}", what, found, allowed));
   };
-  if (!settings.device.starts_with("net_")) {
-    return wrong("device", '"' + settings.device + '"', "net_DRIVERn,ARGUMENT=VALUE,...");
+  if (!settings.device.starts_with("net_") && !IsPci(settings.device)) {
+    return wrong("device", '"' + settings.device + '"',
+                 "net_DRIVERn,ARGUMENT=VALUE,... or an address on the PCI bus as in 0000:00:05.0");
   }
   if (settings.mtu != 0 && (settings.mtu < kMtuMin || settings.mtu > kMtuMax)) {
     return wrong("mtu", settings.mtu, fmt::format("{} to {}", kMtuMin, kMtuMax));
@@ -65,7 +66,7 @@ std::string Argument(const std::string& device, const std::string& key) {
 Result<std::unique_ptr<EthdevPort>> RtePort::Open(const EthdevSettings& settings) {
   if (Status status = CheckSettings(settings); !status.ok()) return tl::unexpected(status);
   const std::lock_guard lock(SetupMutex());
-  if (Status status = StartEal(settings.memory_mb); !status.ok()) return tl::unexpected(status);
+  if (Status status = StartEal(settings.device, settings.memory_mb); !status.ok()) return tl::unexpected(status);
   const auto number = PlugIn(settings.device);
   if (!number) return tl::unexpected(number.error());
   std::unique_ptr<RtePort> port(new RtePort);
@@ -129,7 +130,9 @@ Status RtePort::StartQueues(std::uint32_t descriptors) {
   // Both queues full, two bursts in our hands, and what drivers keep beside: af_xdp has two more queues, and takes back
   // what it sent only when it sends again, so a pool that runs dry would stay so.
   const unsigned count = receive + send + 4u * kBurst + kDriverKeeps;
-  const PoolLayout layout = driver_ == "net_af_xdp" ? PoolLayout::kPaged : PoolLayout::kPacked;
+  const PoolLayout layout = IsPci(device_)            ? PoolLayout::kDevice
+                            : driver_ == "net_af_xdp" ? PoolLayout::kPaged
+                                                      : PoolLayout::kPacked;
   pool_ = MakePool(fmt::format("weir{}", port_), count, room, layout);
   if (pool_ == nullptr) return Problem(device_, "memory for packets; raise memory_mb", -rte_errno);
   int error = rte_eth_rx_queue_setup(port_, 0, receive, 0, nullptr, pool_);
