@@ -23,7 +23,9 @@ std::string Refusal(const EthdevSettings& settings) {
 }
 
 TEST(Ethdev, SettingsOutOfRangeAreRefusedByName) {
-  EXPECT_EQ(Refusal({"eth0"}), "device: found \"eth0\", allowed: net_DRIVERn,ARGUMENT=VALUE,...");
+  EXPECT_EQ(Refusal({"eth0"}),
+            "device: found \"eth0\", allowed: net_DRIVERn,ARGUMENT=VALUE,... or an address on the "
+            "PCI bus as in 0000:00:05.0");
   EXPECT_EQ(Refusal({"net_memif0", {}, 100}), "mtu: found 100, allowed: 562 to 9000");
   EXPECT_EQ(Refusal({"net_memif0", {}, 0, 1}), "descriptors: found 1, allowed: 64 to 4096");
   EXPECT_EQ(Refusal({"net_memif0", {}, 0, 64, 1}), "memory_mb: found 1, allowed: 16 to 65536");
