@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 namespace weir::transport::rdma {
@@ -54,9 +53,9 @@ Result<Registrations::Entry*> Registrations::Hold(const void* data, Bytes size, 
   const std::uint64_t begin = address / PageBytes() * PageBytes();
   const std::uint64_t end = (address + size + PageBytes() - 1) / PageBytes() * PageBytes();
   const std::lock_guard lock(mutex_);
-  if (Entry* entry = Covering(use, begin, end); entry != nullptr) {
-    entry->holders++;
-    return entry;
+  if (const auto held = of_host_.find({begin, end, use}); held != of_host_.end()) {
+    held->second->holders++;
+    return held->second;
   }
   if (entries_.size() >= kMax) {
     return Error(StatusCode::kResourceExhausted,
@@ -66,7 +65,7 @@ Result<Registrations::Entry*> Registrations::Hold(const void* data, Bytes size, 
   errno = 0;
   ibv_mr* memory = verbs_->reg_mr(domain_, reinterpret_cast<void*>(begin), end - begin, Access(use));
   if (memory == nullptr) return tl::unexpected(Refused(end - begin, errno));
-  return Add({memory, begin, end, use, false, 1, {}, nullptr, {}});
+  return Add({memory, begin, end, use, false, 1, {}});
 }
 
 Result<Registrations::Entry*> Registrations::HoldDmaBuf(int fd, Bytes offset, const void* data, Bytes size, Use use) {
@@ -79,49 +78,15 @@ Result<Registrations::Entry*> Registrations::HoldDmaBuf(int fd, Bytes offset, co
   errno = 0;
   ibv_mr* memory = verbs_->reg_dmabuf_mr(domain_, offset, size, begin, fd, Access(use));
   if (memory == nullptr) return tl::unexpected(Refused(size, errno));
-  return Add({memory, begin, begin + size, use, true, 1, {}, nullptr, {}});
+  return Add({memory, begin, begin + size, use, true, 1, {}});
 }
 
 Registrations::Entry* Registrations::Add(const Entry& entry) {
   entries_.push_front(entry);
   entries_.front().self = entries_.begin();
   bytes_ += entry.end - entry.begin;
-  if (!entry.dma_buf) Index(&entries_.front());
+  if (!entry.dma_buf) of_host_.emplace(Range{entry.begin, entry.end, entry.use}, &entries_.front());
   return &entries_.front();
-}
-
-Registrations::Entry* Registrations::Covering(Use use, std::uint64_t begin, std::uint64_t end) {
-  Outermost& outermost = OutermostOf(use);
-  const auto after = outermost.upper_bound(begin);
-  if (after == outermost.begin()) return nullptr;
-  Entry* last = std::prev(after)->second;
-  return last->end >= end ? last : nullptr;
-}
-
-void Registrations::Index(Entry* entry) {
-  entry->outer = Covering(entry->use, entry->begin, entry->end);
-  if (entry->outer != nullptr) {
-    entry->outer->inner.insert(entry);
-    return;
-  }
-  Outermost& outermost = OutermostOf(entry->use);
-  auto next = outermost.lower_bound(entry->begin);
-  while (next != outermost.end() && next->second->end <= entry->end) {
-    next->second->outer = entry;
-    entry->inner.insert(next->second);
-    next = outermost.erase(next);
-  }
-  outermost.emplace(entry->begin, entry);
-}
-
-/// What lay within it is found on its own again.
-void Registrations::Unindex(Entry* entry) {
-  if (entry->outer != nullptr) {
-    entry->outer->inner.erase(entry);
-  } else {
-    OutermostOf(entry->use).erase(entry->begin);
-  }
-  for (Entry* inner : entry->inner) Index(inner);
 }
 
 void Registrations::Release(Entry* entry) {
@@ -129,7 +94,7 @@ void Registrations::Release(Entry* entry) {
   if (--entry->holders > 0) return;
   verbs_->dereg_mr(entry->memory);
   bytes_ -= entry->end - entry->begin;
-  if (!entry->dma_buf) Unindex(entry);
+  if (!entry->dma_buf) of_host_.erase({entry->begin, entry->end, entry->use});
   entries_.erase(entry->self);
 }
 

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
+#include <tuple>
 
 #include "coflow/status.h"
 #include "coflow/units.h"
@@ -16,8 +15,10 @@
 namespace weir::transport::rdma {
 
 /// Memory that is registered with a device, each range of whole pages once for all channels, for as long as somebody
-/// holds it: nothing is kept beyond that, since memory that was given back to the system must not stay with the device.
-/// A range that lies within one that is held is not registered again.
+/// holds that very range: nothing is kept beyond that, since memory that was given back to the system must not stay
+/// with the device. Who needs a part of a range gets a registration of its own. Would it share the larger one, it would
+/// keep that when the other holder is gone and its memory too; and what the system gave out at the same addresses later
+/// would be taken for registered, while the device still had the old pages.
 ///
 /// Owned by a port. Any thread; takes a lock. At most kMax ranges, found and given back in logarithmic time.
 class Registrations {
@@ -36,8 +37,6 @@ class Registrations {
     bool dma_buf = false;
     std::uint32_t holders = 0;
     std::list<Entry>::iterator self;
-    Entry* outer = nullptr;  ///< A range of the same use that this one lies within,
-    std::set<Entry*> inner;  ///< and those that lie within this one and have it as their outer.
   };
 
   Registrations(const Verbs* verbs, ibv_pd* domain, std::string port);
@@ -58,13 +57,10 @@ class Registrations {
   Bytes bytes() const;
 
  private:
-  using Outermost = std::map<std::uint64_t, Entry*>;
+  /// Begin, end, use.
+  using Range = std::tuple<std::uint64_t, std::uint64_t, Use>;
 
   Entry* Add(const Entry& entry);
-  Outermost& OutermostOf(Use use) { return outermost_[static_cast<std::size_t>(use)]; }
-  Entry* Covering(Use use, std::uint64_t begin, std::uint64_t end);
-  void Index(Entry* entry);
-  void Unindex(Entry* entry);
   Status Refused(Bytes size, int error) const;
 
   const Verbs* verbs_;
@@ -74,9 +70,7 @@ class Registrations {
 
   mutable std::mutex mutex_;  ///< Guards what follows.
   std::list<Entry> entries_;
-  /// Of each use, by where they begin: memory of the host that lies within no other range. So whoever begins later ends
-  /// later as well, and what covers an address is the last that begins before it.
-  std::array<Outermost, 2> outermost_;
+  std::map<Range, Entry*> of_host_;  ///< Those that are not DMA-BUFs.
   Bytes bytes_ = 0;
 };
 

@@ -422,15 +422,19 @@ class Managed(Emulation):
         job = self.job()
         return job is not None and job["processes"] == processes
 
+    def learned(self):
+        """Both ranks are there and some rounds are over."""
+        return self.knows(2) and self.job()["profile"]["confidence"] > 0.5
+
     def test_the_coordinator_learns_the_iterations(self):
         process = self.start_job()
-        self.wait_for(lambda: self.knows(2) and self.job()["profile"]["confidence"] > 0.5)
+        self.wait_for(self.learned)
         self.check_end(process)
         self.wait_for(lambda: self.job() is None)
 
     def test_a_killed_agent_costs_nothing_and_the_next_one_is_found(self):
         process = self.start_job()
-        self.wait_for(lambda: self.knows(2))
+        self.wait_for(self.learned)
         self.end(self.agent)
         self.wait_for(lambda: self.job() is None)
         self.agent = self.start_agent()
@@ -439,7 +443,7 @@ class Managed(Emulation):
 
     def test_a_killed_coordinator_costs_nothing(self):
         process = self.start_job()
-        self.wait_for(lambda: self.knows(2))
+        self.wait_for(self.learned)
         self.end(self.coordinator)
         self.check_end(process)
 

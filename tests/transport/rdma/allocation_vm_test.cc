@@ -1,4 +1,8 @@
 // What a message costs on real verbs once its memory is registered: no allocation.
+#include <sys/mman.h>
+
+#include <cstring>
+
 #include "tests/transport/allocation_counter.h"
 #include "tests/transport/rdma/vm_ends.h"
 
@@ -55,6 +59,39 @@ TEST(RdmaMemory, AllThatWasRegisteredIsGivenBackWhateverWasUnderWay) {
   }
   EXPECT_EQ(left.port->registrations().ranges(), 0u);
   EXPECT_EQ(right.port->registrations().ranges(), 0u);
+}
+
+TEST(RdmaMemory, WhatIsMappedAnewIsNotTakenForRegistered) {
+  constexpr Bytes kPage = 4096;
+  constexpr Bytes kSize = 16 * kPage;
+  VmEnd left("=rxe0", "left/1");
+  VmEnd right("=rxe1", "right/2");
+  const auto listener = right.Listen();
+  auto [sender, receiver] = Join(listener.get(), left.Connect(listener->handle()).get());
+  const auto map = [](void* at) {
+    return mmap(at, kSize - (at == nullptr ? 0 : kPage), PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | (at == nullptr ? 0 : MAP_FIXED), -1, 0);
+  };
+  auto* const room = static_cast<std::byte*>(map(nullptr));
+  ASSERT_NE(room, MAP_FAILED);
+  MemoryId neighbour;
+  for (const std::byte content : {std::byte{1}, std::byte{2}}) {
+    const std::vector<std::byte> data(kSize, content);
+    const Part part{data.data(), data.size(), {}};
+    const Slot slot{room, kSize, 0, {}};
+    Request* send = nullptr;
+    Request* receive = nullptr;
+    ASSERT_EQ(receiver->Irecv(std::span(&slot, 1), &receive), Outcome::kDone);
+    // Held on while the memory behind the first page goes and other memory comes in its place.
+    if (content == std::byte{1}) neighbour = receiver->Register(room, 100, MemoryKind::kHost).value();
+    ASSERT_TRUE(Within(20 * kSecond, [&] { return sender->Isend(std::span(&part, 1), 0, &send) != Outcome::kAgain; }));
+    EXPECT_TRUE(Within(20 * kSecond, [&] { return receiver->Test(receive, {}) == Outcome::kDone; }));
+    EXPECT_TRUE(Within(20 * kSecond, [&] { return sender->Test(send, {}) == Outcome::kDone; }));
+    EXPECT_EQ(std::memcmp(room, data.data(), kSize), 0) << static_cast<int>(content);
+    ASSERT_TRUE(content != std::byte{1} || map(room + kPage) == room + kPage);
+  }
+  EXPECT_TRUE(receiver->Deregister(neighbour).ok());
+  munmap(room, kSize);
 }
 
 TEST(RdmaMemory, WhatCameCanBeFlushed) {

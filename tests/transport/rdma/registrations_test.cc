@@ -66,20 +66,34 @@ using Use = Registrations::Use;
 
 TEST_F(RegistrationsTest, WholePagesAreRegisteredOnceForAllWhoHoldThem) {
   Registrations registrations(&verbs_, nullptr, "fake:1");
-  auto* outer = registrations.Hold(memory_.data(), memory_.size(), Use::kReceive).value();
-  EXPECT_EQ(outer->begin % 4096, 0u);
-  EXPECT_EQ(outer->end % 4096, 0u);
-  EXPECT_LE(outer->begin, reinterpret_cast<std::uint64_t>(memory_.data()));
-  auto* inner = registrations.Hold(memory_.data() + 5000, 10, Use::kReceive).value();
-  EXPECT_EQ(outer, inner);
+  auto* one = registrations.Hold(memory_.data(), memory_.size(), Use::kReceive).value();
+  EXPECT_EQ(one->begin % 4096, 0u);
+  EXPECT_EQ(one->end % 4096, 0u);
+  EXPECT_LE(one->begin, reinterpret_cast<std::uint64_t>(memory_.data()));
+  auto* other = registrations.Hold(memory_.data() + 1, memory_.size() - 2, Use::kReceive).value();
+  EXPECT_EQ(one, other);
   EXPECT_EQ(device_.registered.size(), 1u);
-  EXPECT_EQ(registrations.bytes(), outer->end - outer->begin);
-  registrations.Release(outer);
+  EXPECT_EQ(registrations.bytes(), one->end - one->begin);
+  registrations.Release(one);
   EXPECT_EQ(device_.registered.size(), 1u) << "the other still holds it";
-  registrations.Release(inner);
+  registrations.Release(other);
   EXPECT_EQ(device_.registered.size(), 0u) << "nothing is kept that nobody holds";
   EXPECT_EQ(registrations.ranges(), 0u);
   EXPECT_EQ(registrations.bytes(), 0u);
+}
+
+TEST_F(RegistrationsTest, ANeighbourOnTheSamePageDoesNotKeepWhatWasGivenBack) {
+  Registrations registrations(&verbs_, nullptr, "fake:1");
+  auto* large = registrations.Hold(memory_.data(), memory_.size(), Use::kReceive).value();
+  ibv_mr* const old = large->memory;
+  auto* neighbour = registrations.Hold(memory_.data() + memory_.size() - 1, 1, Use::kReceive).value();
+  registrations.Release(large);  // And its memory is unmapped, but for the page that the neighbour is on.
+  EXPECT_EQ(device_.registered.count(old), 0u);
+  auto* again = registrations.Hold(memory_.data(), memory_.size(), Use::kReceive).value();
+  EXPECT_NE(again, neighbour) << "there are other pages now, which the device must be told";
+  EXPECT_EQ(device_.registered.size(), 2u);
+  registrations.Release(again);
+  registrations.Release(neighbour);
 }
 
 TEST_F(RegistrationsTest, WhatIsSentIsNotForThePeerToWrite) {
@@ -94,7 +108,7 @@ TEST_F(RegistrationsTest, WhatIsSentIsNotForThePeerToWrite) {
 }
 
 TEST_F(RegistrationsTest, WhatIsHeldIsFoundWhateverWasHeldAndGivenBackAround) {
-  // Against the plain rule, in random order: a range is registered if and only if it lies within none that is held.
+  // Against the plain rule, in random order: a range is registered if and only if nobody holds it.
   Registrations registrations(&verbs_, nullptr, "fake:1");
   std::mt19937 random(7);
   std::vector<Registrations::Entry*> held;
@@ -110,12 +124,12 @@ TEST_F(RegistrationsTest, WhatIsHeldIsFoundWhateverWasHeldAndGivenBackAround) {
     const std::uint64_t size = (1 + random() % 12) * 4096;
     const Use use = random() % 2 == 0 ? Use::kSend : Use::kReceive;
     const bool known = std::any_of(held.begin(), held.end(), [&](const Registrations::Entry* entry) {
-      return entry->use == use && entry->begin <= begin && entry->end >= begin + size;
+      return entry->use == use && entry->begin == begin && entry->end == begin + size;
     });
     const std::size_t before = device_.registered.size();
     auto* entry = registrations.Hold(reinterpret_cast<const void*>(begin), size, use).value();
     ASSERT_EQ(device_.registered.size(), before + (known ? 0 : 1)) << "step " << i;
-    ASSERT_TRUE(entry->begin <= begin && entry->end >= begin + size && entry->use == use) << "step " << i;
+    ASSERT_TRUE(entry->begin == begin && entry->end == begin + size && entry->use == use) << "step " << i;
     held.push_back(entry);
   }
   for (Registrations::Entry* entry : held) registrations.Release(entry);
