@@ -191,6 +191,21 @@ void LiveFabric::SetRemaining(FlowIndex flow, std::int64_t bytes) {
   }
 }
 
+void LiveFabric::Prefetch(std::span<const CoflowSlot> visits) const {
+  constexpr std::size_t kFlows = 32;  // More of one coflow keep the processor busy without.
+  constexpr std::size_t kPaths = 2;
+  constexpr std::size_t kPathsOf = 4;
+  constexpr std::size_t kLists = 6;
+  constexpr std::size_t kListsOf = 12;
+  if (visits.size() <= kListsOf) return;
+  __builtin_prefetch(&flows_of[visits[kListsOf]]);
+  __builtin_prefetch(Flows(visits[kLists]).data());
+  const auto pathed = Flows(visits[kPathsOf]);
+  for (const FlowIndex flow : pathed.first(std::min(pathed.size(), kFlows))) __builtin_prefetch(&path_of[flow]);
+  const auto next = Flows(visits[kPaths]);
+  for (const FlowIndex flow : next.first(std::min(next.size(), kFlows))) __builtin_prefetch(Path(flow).data());
+}
+
 LiveFabric::Busiest LiveFabric::BusiestLink(CoflowSlot slot) const {
   Busiest busiest;
   const auto mine = Rows(slot);

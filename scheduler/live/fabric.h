@@ -80,6 +80,9 @@ struct LiveFabric {
   std::span<const FlowIndex> Flows(CoflowSlot slot) const { return flow_lists.Of(flows_of[slot]); }
   std::span<const Row> Rows(CoflowSlot slot) const { return rows.Of(rows_of[slot]); }
   std::span<const Hop> Path(FlowIndex flow) const { return hops.Of(path_of[flow]); }
+  /// Of coflows that are visited one after the other, in an order that memory does not have: asks for what the next ones
+  /// need, each a step nearer than the last time. To be called at each of them.
+  void Prefetch(std::span<const CoflowSlot> visits) const;
   std::uint32_t links() const { return static_cast<std::uint32_t>(capacity.size()); }
   struct Busiest {
     double seconds = 0;     ///< That the link needs for what is left, on full capacity (Gamma of Varys, section 4).

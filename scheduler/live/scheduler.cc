@@ -256,7 +256,10 @@ void LiveScheduler::ComputeAll() {
   order_.Rebuild();
   queues_.Clear();
   std::ranges::copy(fabric_.capacity, room_.begin());
-  for (const CoflowSlot slot : order_.order()) {
+  const std::span<const CoflowSlot> order = order_.order();
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    fabric_.Prefetch(order.subspan(i));
+    const CoflowSlot slot = order[i];
     queues_.Append(slot);
     fill_.Fill(fabric_, fabric_.Flows(slot), options_.rates, &room_);
     if (fill_.uses().empty()) {
