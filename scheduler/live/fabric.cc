@@ -9,6 +9,8 @@
 namespace weir::scheduler {
 namespace {
 
+constexpr std::size_t kPrefetched = 32;  // Flows of one coflow. Behind them the processor has enough under way.
+
 constexpr double kNoCapacity = 1e100;
 
 /// Room for chunks of every size next to each other: a chunk is at most half empty, and as much again may lie idle in
@@ -192,7 +194,6 @@ void LiveFabric::SetRemaining(FlowIndex flow, std::int64_t bytes) {
 }
 
 void LiveFabric::Prefetch(std::span<const CoflowSlot> visits) const {
-  constexpr std::size_t kFlows = 32;  // More of one coflow keep the processor busy without.
   constexpr std::size_t kPaths = 2;
   constexpr std::size_t kPathsOf = 4;
   constexpr std::size_t kLists = 6;
@@ -200,10 +201,18 @@ void LiveFabric::Prefetch(std::span<const CoflowSlot> visits) const {
   if (visits.size() <= kListsOf) return;
   __builtin_prefetch(&flows_of[visits[kListsOf]]);
   __builtin_prefetch(Flows(visits[kLists]).data());
-  const auto pathed = Flows(visits[kPathsOf]);
-  for (const FlowIndex flow : pathed.first(std::min(pathed.size(), kFlows))) __builtin_prefetch(&path_of[flow]);
-  const auto next = Flows(visits[kPaths]);
-  for (const FlowIndex flow : next.first(std::min(next.size(), kFlows))) __builtin_prefetch(Path(flow).data());
+  PrefetchPathsOf(visits[kPathsOf]);
+  PrefetchPaths(visits[kPaths]);
+}
+
+void LiveFabric::PrefetchPathsOf(CoflowSlot slot) const {
+  const auto flows = Flows(slot);
+  for (const FlowIndex flow : flows.first(std::min(flows.size(), kPrefetched))) __builtin_prefetch(&path_of[flow]);
+}
+
+void LiveFabric::PrefetchPaths(CoflowSlot slot) const {
+  const auto flows = Flows(slot);
+  for (const FlowIndex flow : flows.first(std::min(flows.size(), kPrefetched))) __builtin_prefetch(Path(flow).data());
 }
 
 LiveFabric::Busiest LiveFabric::BusiestLink(CoflowSlot slot) const {

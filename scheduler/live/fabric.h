@@ -83,6 +83,8 @@ struct LiveFabric {
   /// Of coflows that are visited one after the other, in an order that memory does not have: asks for what the next ones
   /// need, each a step nearer than the last time. To be called at each of them.
   void Prefetch(std::span<const CoflowSlot> visits) const;
+  void PrefetchPathsOf(CoflowSlot slot) const;  ///< Where they lie,
+  void PrefetchPaths(CoflowSlot slot) const;    ///< and then themselves; of a coflow's first flows.
   std::uint32_t links() const { return static_cast<std::uint32_t>(capacity.size()); }
   struct Busiest {
     double seconds = 0;     ///< That the link needs for what is left, on full capacity (Gamma of Varys, section 4).
