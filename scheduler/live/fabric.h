@@ -80,8 +80,8 @@ struct LiveFabric {
   std::span<const FlowIndex> Flows(CoflowSlot slot) const { return flow_lists.Of(flows_of[slot]); }
   std::span<const Row> Rows(CoflowSlot slot) const { return rows.Of(rows_of[slot]); }
   std::span<const Hop> Path(FlowIndex flow) const { return hops.Of(path_of[flow]); }
-  /// Of coflows that are visited one after the other, in an order that memory does not have: asks for what the next ones
-  /// need, each a step nearer than the last time. To be called at each of them.
+  /// Of coflows that are visited one after the other, in an order that memory does not have: asks for what the next
+  /// ones need, each a step nearer than the last time. To be called at each of them.
   void Prefetch(std::span<const CoflowSlot> visits) const;
   void PrefetchPathsOf(CoflowSlot slot) const;  ///< Where they lie,
   void PrefetchPaths(CoflowSlot slot) const;    ///< and then themselves; of a coflow's first flows.

@@ -83,7 +83,7 @@ Status CheckRdmaOptions(const RdmaOptions& options) {
         Within<Bytes>("window in bytes", options.window_bytes, 4096, Bytes{1} << 40),
         Within<Nanoseconds>("window in us", options.window_time / kMicrosecond, 10, 10'000'000),
         Within<unsigned>("requests", options.requests, 1, rdma::kMaxRequests),
-        Within<Nanoseconds>("bound on a dead link in ms", options.dead_after / kMillisecond, 10, 3'600'000)}) {
+        Within<Nanoseconds>("bound on a dead link in ms", options.dead_after / kMillisecond, 200, 3'600'000)}) {
     if (!status.ok()) return status;
   }
   return Status::Ok();

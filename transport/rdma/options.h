@@ -49,8 +49,8 @@ struct RdmaOptions {
   Nanoseconds window_time = kMillisecond;
   /// Sends or receives that may be under way on a channel, 1 .. 4096.
   std::uint32_t requests = 256;
-  /// A link, or a device, from which nothing came back for so long is dead. A peer that is slow or frozen is not: its
-  /// kernel and its device answer.
+  /// A link, or a device, from which nothing came back is reported as dead within this time, 200 ms at least. A peer
+  /// that is slow or frozen is not dead: its kernel and its device answer.
   Nanoseconds dead_after = 10 * kSecond;
   /// How long Connector::Poll goes on.
   Nanoseconds connect_within = 60 * kSecond;

@@ -35,7 +35,7 @@ Watch::State Watch::Look(Nanoseconds now) noexcept {
 }
 
 const char* Watch::Dead(Nanoseconds now) const noexcept {
-  return Watched(now) - alive_at_ > dead_after_ ? kDead : nullptr;
+  return Overdue(alive_at_, now) ? kDead : nullptr;
 }
 
 Watch::State Watch::Break(const char* why) noexcept {

@@ -15,8 +15,9 @@ namespace weir::transport::rdma {
 /// a peer that died may say nothing for ever. Knows it by the side connection, over which the peer's kernel answers
 /// heartbeats (see tcp/control_link.h), by the events of the device, and by work that the device does not get done.
 ///
-/// A link is dead when nothing came back within the bound, neither on the side connection nor to the device. On a link
-/// that flaps, TCP repeats ever more rarely what the device repeats all the time: its silence alone says little.
+/// A link is dead when nothing came back, neither on the side connection nor to the device, for 15/16 of the bound, the
+/// rest of which is for looks that are late: it is told within the bound. On a link that flaps, TCP repeats ever more
+/// rarely what the device repeats all the time: its silence alone says little.
 ///
 /// Silence is counted only while we look: what was away for long (an owner that was busy, a virtual machine that was
 /// halted with its device) counts as an eighth of the bound at most.
@@ -27,7 +28,7 @@ class Watch {
   enum class State : std::uint8_t { kOpen, kClosed, kBroken };
 
   Watch(tcp::Socket side, Port* port, Nanoseconds dead_after)
-      : side_(std::move(side), dead_after), port_(*port), dead_after_(dead_after) {}
+      : side_(std::move(side), dead_after), port_(*port), dead_after_(dead_after), silence_max_(dead_after / 16 * 15) {}
 
   /// The device got something done that the peer's had to answer, or something came from there.
   void Alive(Nanoseconds now) noexcept { alive_at_ = Watched(now); }
@@ -43,7 +44,7 @@ class Watch {
   /// The next two are for when everything was taken in that the device got done until `now`, and Check was called with
   /// the same: an owner that was away for long finds signs of life that are older than its question.
   /// The device has had work since `since`, a Watched time, and did not get any of it done.
-  bool Overdue(Nanoseconds since, Nanoseconds now) const noexcept { return Watched(now) - since > dead_after_; }
+  bool Overdue(Nanoseconds since, Nanoseconds now) const noexcept { return Watched(now) - since >= silence_max_; }
   /// What is wrong when nothing came back within the bound, else null.
   const char* Dead(Nanoseconds now) const noexcept;
   const char* why() const { return why_; }
@@ -63,6 +64,7 @@ class Watch {
   tcp::ControlLink side_;
   Port& port_;
   Nanoseconds dead_after_;
+  Nanoseconds silence_max_;
   Nanoseconds check_at_ = 0;
   Nanoseconds events_at_ = 0;
   Nanoseconds looked_at_ = 0;
