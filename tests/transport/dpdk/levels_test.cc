@@ -101,14 +101,14 @@ class Levels : public testing::Test {
     return {after[0] - before[0], after[1] - before[1]};
   }
 
+  std::vector<std::byte> memory_ = std::vector<std::byte>(kMessage);
+  std::vector<std::byte> room_ = std::vector<std::byte>(kMessage);
   ManualClock clock_;
   std::mt19937_64 random_{7};
   Pacer pacer_;
   std::unique_ptr<SimulatedWire> wire_;
   std::array<std::unique_ptr<PacketTransport>, 2> transports_;
   std::vector<Channel> channels_;
-  std::vector<std::byte> memory_ = std::vector<std::byte>(kMessage);
-  std::vector<std::byte> room_ = std::vector<std::byte>(kMessage);
 };
 
 class LevelsByPath : public Levels, public testing::WithParamInterface<Nanoseconds> {};
