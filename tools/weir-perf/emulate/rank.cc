@@ -477,7 +477,11 @@ Status Rank::ProvokeIfTime() {
 Status Rank::OnFailure(const CallFailure& failure) {
   const Nanoseconds provoked_at = board_.provoked_at().load();
   const bool meant = options_.fault == Fault::kAbort || (options_.fault == Fault::kKill && provoked_at != 0);
-  if (!meant) return Called(failure.call, failure.code);
+  if (!meant) {
+    // Only the first has something to say: the others are about to see its connections closed.
+    if (board_.stopped().exchange(1) != 0) return Status(StatusCode::kUnavailable, "another rank stopped");
+    return Called(failure.call, failure.code);
+  }
   if (tale_.errors_seen++ == 0) {
     tale_.error_after = provoked_at == 0 ? 0 : Now() - provoked_at;
     tale_.error_code = static_cast<std::uint32_t>(failure.code);
