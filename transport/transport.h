@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "coflow/ids.h"
+#include "coflow/ip_address.h"
 #include "coflow/status.h"
 #include "coflow/units.h"
 
@@ -75,6 +77,12 @@ class Request {
   Channel* channel_;
 };
 
+/// The addresses of both ends of a channel.
+struct Route {
+  IpAddress own;
+  IpAddress peer;
+};
+
 /// One end of a one-way connection. Deleting it closes it: at once, with requests in flight or without, never waiting
 /// for the peer; their memory is not touched any more after that. Messages whose send was done before are still
 /// delivered.
@@ -100,6 +108,9 @@ class Channel {
   /// last; alone where a device carries the data. Writes as many as there is room for and returns how many; 0 where the
   /// kernel carries nothing.
   virtual std::size_t Descriptors([[maybe_unused]] std::span<int> out) const noexcept { return 0; }
+  /// Between which addresses the bytes go, where no socket of the kernel's says so (Descriptors gives none); valid from
+  /// the first moment of the channel to its last.
+  virtual std::optional<Route> route() const noexcept { return std::nullopt; }
 };
 
 inline Result<MemoryId> Channel::RegisterDmaBuf(int, Bytes, void*, Bytes) {

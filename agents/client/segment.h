@@ -71,11 +71,12 @@ struct alignas(64) LaneSlot {
   std::uint32_t reserved1;
 };
 
-/// One data socket of the process, so that the agent can ask the kernel about it (sock_diag) without touching it.
+/// One data socket of the process, so that the agent can ask the kernel about it (sock_diag) without touching it; or a
+/// connection that goes past the kernel, of which there is nothing to ask.
 struct alignas(64) SocketSlot {
   std::atomic<std::uint32_t> state;  ///< (P) SocketState
   std::atomic<std::uint32_t> lane;   ///< (P) index of its lane
-  std::uint16_t family;              ///< (P) the socket's own family: AF_INET6 for IPv4-mapped peers
+  std::uint16_t family;              ///< (P) the socket's own: AF_INET6 for IPv4-mapped peers; 0: past the kernel
   std::uint16_t local_port;          ///< (P) host order
   std::uint16_t peer_port;           ///< (P) host order
   std::uint16_t reserved0;

@@ -82,19 +82,42 @@ AgentLink::Place AgentLink::Open(std::span<const int> fds, bool may_mark) {
     End peer;
     if (!ReadEnd(fd, getsockname, &local) || !ReadEnd(fd, getpeername, &peer)) continue;
     if (!manages_loopback_ && local.host == peer.host) return {};
-    if (place.lane == client::kNoLane) place.lane = LaneOf({peer.host_family, peer.host});
-    const auto free = std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return !slot.live; });
-    Segment* const known = segment();
-    if (place.lane == client::kNoLane || free == slots_.end()) {
-      if (known != nullptr) known->header.sockets_unmanaged.fetch_add(1);
-      break;
-    }
-    *free = {true, may_mark, 0, fd, place.lane, local.family, local.port, peer.port, local.own, peer.own};
-    place.slots.push_back(static_cast<std::uint32_t>(free - slots_.begin()));
-    if (known == nullptr) continue;
-    Announce(known, place.slots.back());
-    Mark(known, &*free);
+    const Slot slot{true, may_mark, 0, fd, client::kNoLane, local.family, local.port, peer.port, local.own, peer.own};
+    if (!Add({peer.host_family, peer.host}, slot, &place)) break;
   }
+  return Finish(std::move(place));
+}
+
+AgentLink::Place AgentLink::Open(const transport::Route& route) {
+  Place place;
+  const std::lock_guard lock(mutex_);
+  if (!manages_loopback_ && route.own == route.peer) return {};
+  Slot slot;
+  slot.live = true;
+  const auto family = static_cast<std::uint16_t>(route.peer.is_v4() ? AF_INET : AF_INET6);
+  static_cast<void>(Add({family, route.peer.bytes()}, slot, &place));
+  return Finish(std::move(place));
+}
+
+/// Gives the slot a place beside the others of its connection. False: there is none.
+bool AgentLink::Add(const Lane& peer, const Slot& slot, Place* place) {
+  if (place->lane == client::kNoLane) place->lane = LaneOf(peer);
+  const auto free = std::find_if(slots_.begin(), slots_.end(), [](const Slot& each) { return !each.live; });
+  Segment* const known = segment();
+  if (place->lane == client::kNoLane || free == slots_.end()) {
+    if (known != nullptr) known->header.sockets_unmanaged.fetch_add(1);
+    return false;
+  }
+  *free = slot;
+  free->lane = place->lane;
+  place->slots.push_back(static_cast<std::uint32_t>(free - slots_.begin()));
+  if (known == nullptr) return true;
+  Announce(known, place->slots.back());
+  Mark(known, &*free);
+  return true;
+}
+
+AgentLink::Place AgentLink::Finish(Place place) {
   if (place.slots.empty()) return {};
   if (!std::exchange(started_, true)) StartHelper();
   return place;

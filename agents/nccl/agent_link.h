@@ -11,6 +11,7 @@
 #include "agents/client/attachment.h"
 #include "agents/nccl/lane_coflows.h"
 #include "coflow/units.h"
+#include "transport/transport.h"
 
 namespace weir::nccl {
 
@@ -35,6 +36,8 @@ class AgentLink {
   /// For a connection over these sockets, which stay open until Close. Not managed: peers on this host, and what finds
   /// no slot, which is counted in `sockets_unmanaged`. `may_mark`: the agent's marks are put on the sockets.
   Place Open(std::span<const int> fds, bool may_mark);
+  /// For one that goes past the kernel: one slot, of which the agent cannot ask the kernel.
+  Place Open(const transport::Route& route);
   void Close(const Place& place);
 
   /// Null while there is no agent.
@@ -54,13 +57,15 @@ class AgentLink {
     std::uint32_t marks = 0;  ///< That the socket has from us.
     int fd = -1;
     std::uint32_t lane = 0;
-    std::uint16_t family = 0;
+    std::uint16_t family = 0;  ///< 0: no socket.
     std::uint16_t local_port = 0;
     std::uint16_t peer_port = 0;
     std::array<std::uint8_t, 16> local{};
     std::array<std::uint8_t, 16> peer{};
   };
 
+  bool Add(const Lane& peer, const Slot& slot, Place* place);
+  Place Finish(Place place);
   void StartHelper();
   void Run();
   Nanoseconds TryAttach();

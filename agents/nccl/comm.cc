@@ -65,8 +65,12 @@ void SendComm::Connected(std::unique_ptr<transport::Sender> sender) {
     for (const int fd : std::span(fds).first(count)) SetTrafficClass(fd, marking_.traffic_class);
   }
   // The last one is for control: nothing of a message waits there. Where a device carries the messages it is the only
-  // one, and says which peer this is.
-  if (count > 0) managed_.Connected(std::span(fds).first(std::max<std::size_t>(count - 1, 1)), marking_.directive_may);
+  // one, and says which peer this is; or there is none, and the channel says so itself.
+  if (count > 0) {
+    managed_.Connected(std::span(fds).first(std::max<std::size_t>(count - 1, 1)), marking_.directive_may);
+  } else if (const auto route = sender_->route()) {
+    managed_.Connected(*route);
+  }
 }
 
 ReceiveComm::ReceiveComm(Context* context, std::unique_ptr<transport::Receiver> receiver)

@@ -109,6 +109,8 @@ class SendComm final : public Comm {
   void OnLook() override;
   void OnDone() override;
   std::string Whereabouts() const override;
+  /// Bytes that left, each counted once.
+  Bytes Left() const { return lane_.counters().bytes - lane_.counters().repeated; }
   /// Which coflow the transfer belongs to; asked once for each, however often NCCL tries.
   void Identify(void* phandle, Nanoseconds now);
 

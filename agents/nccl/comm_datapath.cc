@@ -85,13 +85,13 @@ abi::Result SendComm::Isend(const void* data, std::size_t size, int tag, transpo
   *transfer = Take(request);
   (*transfer)->buffers = 1;
   identified_ = false;
-  managed_.Begun(identity_, size, lane_.counters().bytes, now);
+  managed_.Begun(identity_, size, Left(), now);
   if (CoflowBook* coflows = Plugin::Instance().coflows()) coflows->OnSend(identity_.key, size, now);
   return abi::Result::kSuccess;
 }
 
 void SendComm::OnLook() {
-  managed_.Moved(lane_.counters().bytes);
+  managed_.Moved(Left());
 }
 
 void SendComm::OnDone() {

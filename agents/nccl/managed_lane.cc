@@ -18,6 +18,10 @@ void ManagedLane::Connected(std::span<const int> fds, bool may_mark) {
   if (link_ != nullptr) place_ = link_->Open(fds, may_mark);
 }
 
+void ManagedLane::Connected(const transport::Route& route) {
+  if (link_ != nullptr) place_ = link_->Open(route);
+}
+
 void ManagedLane::Close() noexcept {
   if (place_.lane != client::kNoLane) link_->Close(place_);
   place_ = {};

@@ -8,6 +8,7 @@
 #include "agents/nccl/event_book.h"
 #include "coflow/units.h"
 #include "transport/directive_source.h"
+#include "transport/transport.h"
 
 namespace weir::nccl {
 
@@ -32,6 +33,8 @@ class ManagedLane final : public transport::DirectiveSource {
 
   /// Over these sockets, which stay open until Close.
   void Connected(std::span<const int> fds, bool may_mark);
+  /// Past the kernel.
+  void Connected(const transport::Route& route);
   void Close() noexcept;
   /// Whether a transfer of so many bytes may begin. Asked again and again for the same one until it began.
   bool MayBegin(const TransferIdentity& what, Bytes bytes, Nanoseconds now) noexcept;

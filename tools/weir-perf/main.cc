@@ -83,7 +83,7 @@ DEFINE_string(
     namespaces, "",
     "\"nccl-emulate\": network namespaces, separated by commas, which ranks are in by turns; empty: this one");
 DEFINE_string(agent_sockets, "",
-              "\"nccl-emulate\": where the agent of each of --namespaces listens; empty: the environment's");
+              "\"nccl-emulate\": sockets of the agents that ranks attach to by turns; empty: the environment's");
 DEFINE_string(per_rank, "", "\"nccl-emulate\": a variable that ranks have by turns, NAME=VALUE|VALUE");
 DEFINE_bool(plugin_log, false, "\"nccl-emulate\": show what the plugin says, on standard error");
 DEFINE_string(html, "", "also write an HTML report to this file");

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,6 +38,9 @@ class PacketSender final : public Sender, private ChannelEnd {
   Outcome Look() noexcept override;
   Outcome Test(Request* request, std::span<Bytes> sizes) noexcept override;
   const Status& failure() const noexcept override { return failure_; }
+  std::optional<Route> route() const noexcept override {
+    return Route{endpoint_.options().address, peer_.path.destination};
+  }
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};

@@ -149,7 +149,10 @@ bool PacketSender::Repeat(Nanoseconds now) noexcept {
   const std::uint32_t sequence = oldest_ + (at - oldest_) % kWindow;
   if (!Fits(segment.size) || !Afford(segment.size, segment.size, now)) return false;
   if (!Transmit(sequence, 0, now)) return false;
-  if (lane_ != nullptr) allowance_ -= segment.size;
+  if (lane_ != nullptr) {
+    allowance_ -= segment.size;
+    lane_->Repeated(segment.size);
+  }
   endpoint_.counters().repeated++;
   Unlink(&lost_, sequence);
   Append(&flying_, sequence);

@@ -63,6 +63,7 @@ class Pacer {
 /// What a lane did and why it waited; counted, never reset.
 struct LaneCounters {
   Bytes bytes = 0;                    ///< Admitted and sent.
+  Bytes repeated = 0;                 ///< Of these, such as had been sent before and were lost.
   std::uint64_t waits_for_rate = 0;   ///< Refusals: no credit,
   std::uint64_t waits_for_gate = 0;   ///< closed by phase or hold,
   std::uint64_t waits_for_level = 0;  ///< a higher level has something to send.
@@ -88,6 +89,8 @@ class Lane {
   Bytes Admit(Bytes wanted, Nanoseconds now) noexcept;
   /// Bytes that were admitted and that the device did not take.
   void Return(Bytes unsent) noexcept;
+  /// Of what was admitted, so much was sent once more: it takes its share of the rate, and is nothing new.
+  void Repeated(Bytes bytes) noexcept { counters_.repeated += bytes; }
   /// The lane has more to send, and waits for something else, such as room on the way: it keeps its place, so that
   /// lanes of lower levels do not fill the way that it waits for. No effect on one that does not hold others back
   /// already: whose gate is shut, or that has no credit.

@@ -358,18 +358,20 @@ class Managed(Emulation):
     """Under a real agent and a real coordinator; both ranks are on one host, whose connections are managed too."""
 
     ROUNDS = 1000000  # Until it is told to end.
-    TOPOLOGY = '[[site]]\nname = "a"\n[[host]]\nname = "here"\nsite = "a"\naddresses = ["127.0.0.1"]\nnic = "10 Gbit/s"\n'
+    HOSTS = {"here": "127.0.0.1"}
+    NIC = "10 Gbit/s"
 
     def setUp(self):
         self.folder = self.enter(tempfile.TemporaryDirectory(prefix="weir-nccl-"))
-        self.socket = os.path.join(self.folder, "agent.sock")
         topology = os.path.join(self.folder, "topology.toml")
         with open(topology, "w", encoding="ascii") as file:
-            file.write(self.TOPOLOGY)
+            file.write('[[site]]\nname = "a"\n')
+            for name, address in self.HOSTS.items():
+                file.write(f'[[host]]\nname = "{name}"\nsite = "a"\naddresses = ["{address}"]\nnic = "{self.NIC}"\n')
         self.coordinator, found = self.run_until(r"listening agents=(\S+) http=(\S+)", "weir-coordinator", "--topology", topology,
                                                  "--plaintext", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
         self.agents_at, self.http_at = found.groups()
-        self.agent = self.start_agent()
+        self.agents = self.start_agents()
 
     def enter(self, context):
         value = context.__enter__()
@@ -391,13 +393,22 @@ class Managed(Emulation):
         process.wait()
         process.stdout.close()
 
-    def start_agent(self):
-        return self.run_until(r"ready socket=", "weir-agent", "--host", "here", "--coordinator", self.agents_at,
-                              "--socket", self.socket, "--log", "off")[0]
+    def socket_of(self, host):
+        return os.path.join(self.folder, f"{host}.sock")
 
-    def start_job(self):
-        process = start("--sizes=256K", "--collectives=all-reduce", f"--rounds={self.ROUNDS}", "--compute_ms=2",
-                        environment={"WEIR_JOB": "test", "WEIR_MANAGE_LOOPBACK": "1", "WEIR_AGENT_SOCKET": self.socket})
+    def start_agents(self):
+        return [self.run_until(r"ready socket=", "weir-agent", "--host", host, "--coordinator", self.agents_at,
+                               "--socket", self.socket_of(host), "--log", "off")[0] for host in self.HOSTS]
+
+    def wire(self, _):
+        """(flags, environment) of a job's ranks"""
+        return [], {"WEIR_MANAGE_LOOPBACK": "1"}
+
+    def start_job(self, *flags, name="test"):
+        wire, environment = self.wire(name)
+        process = start("--sizes=256K", "--collectives=all-reduce", f"--rounds={self.ROUNDS}", "--compute_ms=2", *wire, *flags,
+                        "--agent_sockets=" + ",".join(self.socket_of(host) for host in self.HOSTS),
+                        environment={"WEIR_JOB": name, **environment})
         self.addCleanup(process.kill)
         return process
 
@@ -435,9 +446,10 @@ class Managed(Emulation):
     def test_a_killed_agent_costs_nothing_and_the_next_one_is_found(self):
         process = self.start_job()
         self.wait_for(self.learned)
-        self.end(self.agent)
+        for agent in self.agents:
+            self.end(agent)
         self.wait_for(lambda: self.job() is None)
-        self.agent = self.start_agent()
+        self.agents = self.start_agents()
         self.wait_for(lambda: self.knows(2))
         self.check_end(process)
 
@@ -446,6 +458,47 @@ class Managed(Emulation):
         self.wait_for(self.learned)
         self.end(self.coordinator)
         self.check_end(process)
+
+
+class DpdkManaged(Managed):
+    """The same over DPDK: two hosts with an agent each, as far as addresses go, and a wire of memif between them for each job. And
+    what the agents say is done, on cards that are narrow."""
+
+    HOSTS = {"one": "10.9.0.1", "two": "10.9.0.2"}
+    NIC = "80 Mbit/s"
+    BYTES_A_SECOND = 10_000_000
+
+    def wire(self, name):
+        ports = "|".join(f"device=net_memif0;role={role};socket={self.folder}/{name};socket-abstract=no,address={address}"
+                         for role, address in zip(("server", "client"), self.HOSTS.values()))
+        return ["--per_rank=WEIR_DPDK=" + ports], {"WEIR_TRANSPORT": "dpdk"}
+
+    def lanes(self):
+        """What the agents say of their lanes, by host and job."""
+        found = {}
+        for host in self.HOSTS:
+            said = output_of(os.path.join(os.path.dirname(PERF), "weir-agent"), "status", "--output=json", "--socket",
+                             self.socket_of(host))
+            for process in json.loads(said)["processes"]:
+                for lane in process["lanes"]:
+                    found[host, process["job"]] = lane
+        return found
+
+    def test_jobs_that_share_a_card_are_capped_and_held(self):
+        jobs = [self.start_job("--sizes=4M", name=name) for name in ("left", "right")]
+        self.wait_for(lambda: len(self.lanes()) == 4 and all(lane["held_ms"] > 0 and lane["pacing_rate"] > 0
+                                                             for lane in self.lanes().values()))
+        begin, before = time.monotonic(), self.lanes()
+        time.sleep(2)
+        after = self.lanes()
+        elapsed = time.monotonic() - begin
+        for host in self.HOSTS:
+            sent = sum(after[host, job]["bytes_sent"] - before[host, job]["bytes_sent"] for job in ("left", "right"))
+            self.assertGreater(sent, 0)
+            # Together not more than the card, but for what was given ahead when the turn changed.
+            self.assertLess(sent, self.BYTES_A_SECOND * elapsed * 1.2, host)
+        for job in jobs:
+            self.check_end(job)
 
 
 class Doctor(unittest.TestCase):

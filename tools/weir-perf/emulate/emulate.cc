@@ -41,7 +41,8 @@ Status CheckOptions(const Options& options) {
         CheckNumber("slice in bytes", slice, 4, 1 << 30), CheckNumber("idle in ns", options.idle, 0, kSecond)}) {
     if (!status.ok()) return status;
   }
-  if (!options.agent_sockets.empty() && options.agent_sockets.size() != options.namespaces.size()) {
+  if (!options.agent_sockets.empty() && !options.namespaces.empty() &&
+      options.agent_sockets.size() != options.namespaces.size()) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("agent sockets: found {}, allowed: one for each of {} namespaces",
                               options.agent_sockets.size(), options.namespaces.size()));
@@ -58,11 +59,14 @@ Status CheckOptions(const Options& options) {
   return Status::Ok();
 }
 
-/// Into the network of the host that the rank stands for. Before it has threads, and before the plugin is loaded.
+/// To the agent and into the network of the host that the rank stands for. Before it has threads, and before the plugin
+/// is loaded.
 Status EnterHost(const Options& options, int rank) {
+  const auto turn = static_cast<std::size_t>(rank);
+  const std::vector<std::string>& agents = options.agent_sockets;
+  if (!agents.empty()) setenv("WEIR_AGENT_SOCKET", agents[turn % agents.size()].c_str(), 1);
   if (options.namespaces.empty()) return Status::Ok();
-  const std::size_t host = static_cast<std::size_t>(rank) % options.namespaces.size();
-  const std::string path = "/run/netns/" + options.namespaces[host];
+  const std::string path = "/run/netns/" + options.namespaces[turn % options.namespaces.size()];
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const int entered = fd < 0 ? -1 : setns(fd, CLONE_NEWNET);
   const int error = errno;
@@ -73,7 +77,6 @@ Status EnterHost(const Options& options, int rank) {
         fmt::format("rank {}: cannot enter {}: {}; it needs root, and \"ip netns list\" shows those there are", rank,
                     path, std::strerror(error)));
   }
-  if (!options.agent_sockets.empty()) setenv("WEIR_AGENT_SOCKET", options.agent_sockets[host].c_str(), 1);
   return Status::Ok();
 }
 

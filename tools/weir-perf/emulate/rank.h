@@ -44,7 +44,7 @@ struct Options {
   std::string report;     ///< Where our plugin reports coflows (WEIR_NCCL_REPORT), to compare; empty: nowhere.
   bool list_log = false;  ///< The plugin's log, to standard error.
   std::vector<std::string> namespaces;     ///< Network namespaces (ip netns), which ranks are in by turns; empty: here.
-  std::vector<std::string> agent_sockets;  ///< The agent's socket in each of them; empty: the environment's.
+  std::vector<std::string> agent_sockets;  ///< Of the agents that ranks attach to by turns; empty: the environment's.
   /// Variables of the environment that ranks have by turns, one value after the other.
   std::vector<std::pair<std::string, std::vector<std::string>>> per_rank;
 };
