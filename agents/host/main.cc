@@ -25,6 +25,10 @@
 DEFINE_string(host, "", "this host's name in the coordinator's topology; default: the host name");
 DEFINE_string(coordinator, "127.0.0.1:7070", "the coordinator's address and port");
 DEFINE_string(socket, "/run/weir/agent.sock", "where training processes attach");
+DEFINE_string(
+    http, "",
+    "address and port for metrics (Prometheus) and status (JSON), for example 127.0.0.1:7072; empty for none");
+DEFINE_bool(plaintext, false, "allow --http on an address that other hosts can reach; there is no TLS yet");
 DEFINE_string(local_policy, "none", "without a coordinator: none (everybody goes) or fifo (turns on this host)");
 DEFINE_double(lowat_ms, 2, "how much a socket may hold unsent, as time at its rate; less reacts faster and costs CPU");
 DEFINE_bool(marks, false, "set DSCP and priority of data sockets from their level");
@@ -138,6 +142,8 @@ int Serve() {
   weir::agents::ShellOptions options;
   options.coordinator = FLAGS_coordinator;
   options.socket = FLAGS_socket;
+  options.http = FLAGS_http;
+  options.plaintext = FLAGS_plaintext;
   options.engine.host = FLAGS_host.empty() ? HostName() : FLAGS_host;
   options.engine.addresses = LocalAddresses();
   options.engine.instance = std::uint64_t{std::random_device()()} << 32 | std::random_device()();
@@ -159,7 +165,7 @@ int Serve() {
     std::fprintf(stderr, "weir-agent: %s\n", status.message().c_str());
     return status.code() == weir::StatusCode::kInvalidArgument ? kExitUsage : kExitFailed;
   }
-  std::printf("ready socket=%s\n", FLAGS_socket.c_str());
+  std::printf("ready socket=%s http=%s\n", FLAGS_socket.c_str(), shell.http_address().c_str());
   std::fflush(stdout);
   shell.Run();
   return 0;
@@ -175,7 +181,8 @@ int main(int argc, char** argv) {
       "  LD_PRELOAD=libweir-preload.so WEIR_JOB=llama python3 train.py    (a process that attaches)\n"
       "  weir-agent status --socket /run/weir/agent.sock --output json\n"
       "  weir-agent adopt --socket /run/weir/agent.sock --pid 4711 --job llama    (paced from outside)\n\n"
-      "Prints one line, \"ready socket=PATH\", when processes can attach. SIGINT and SIGTERM end it; processes then go "
+      "Prints one line, \"ready socket=PATH http=ADDR:PORT\", when processes can attach. SIGINT and SIGTERM end it; "
+      "processes then go "
       "on\n"
       "unmanaged. Exit status: 0 ended, 1 failed, 2 wrong usage, 3 no agent answers, 4 refused.",
       __FILE__, &argc, &argv);

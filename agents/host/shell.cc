@@ -22,10 +22,12 @@
 #include "agents/host/attach_shell.h"
 #include "agents/host/coordinator_link.h"
 #include "agents/host/doorbell.h"
+#include "agents/host/metrics.h"
 #include "agents/host/segment_host.h"
 #include "agents/host/sock_diag.h"
 #include "agents/host/status_json.h"
 #include "coflow/log.h"
+#include "coflow/wire/http_shell.h"
 
 namespace weir::agents {
 namespace {
@@ -113,9 +115,20 @@ struct AgentShell::Impl {
     if (operation != "status") {
       return OutcomeJson(Status(StatusCode::kInvalidArgument, "unknown \"op\"; \"status\" and \"adopt\" are known"));
     }
+    return StatusJson(engine, Counted());
+  }
+
+  const ShellCounters& Counted() {
     counters.rings = doorbell->rings();
     counters.refused = server.refused();
-    return StatusJson(engine, counters);
+    return counters;
+  }
+
+  wire::HttpPage PageAt(std::string_view path) {
+    if (path == "/metrics") return {MetricsText(engine, Counted()), "text/plain; version=0.0.4"};
+    if (path == "/v1/status") return {StatusJson(engine, Counted())};
+    if (path == "/livez" || path == "/readyz") return {"{\"ok\":true}\n"};
+    return {};
   }
 
   Status OnAdopt(const PeerCredentials& peer, const std::string& line) {
@@ -289,6 +302,8 @@ struct AgentShell::Impl {
   AgentEngine engine;
   AttachServer server;
   CoordinatorLink link;
+  wire::HttpServer http{loop, "/metrics, /v1/status, /livez and /readyz",
+                        [this](std::string_view path) { return PageAt(path); }};
   std::optional<SockDiag> diag;
   std::optional<Adopter> adopter;  ///< Uses `diag` and `engine`.
   std::map<ProcessId, Attached> processes;
@@ -312,7 +327,15 @@ Status AgentShell::Start() {
   if (!diag) return diag.error();
   impl_->diag.emplace(std::move(*diag));
   impl_->adopter.emplace(impl_->engine, *impl_->diag);
-  return impl_->server.Listen(impl_->options.socket, impl_->options.socket_mode);
+  const ShellOptions& options = impl_->options;
+  if (!options.http.empty()) {
+    if (Status status = impl_->http.Listen(options.http, options.plaintext); !status.ok()) return status;
+  }
+  return impl_->server.Listen(options.socket, options.socket_mode);
+}
+
+std::string AgentShell::http_address() const {
+  return impl_->http.address();
 }
 
 void AgentShell::Run() {
@@ -320,6 +343,7 @@ void AgentShell::Run() {
     if (!error) impl_->Stop();
   });
   impl_->link.Start();
+  impl_->http.Serve();
   impl_->OnTimer();
   impl_->loop.run();
 }

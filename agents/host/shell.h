@@ -13,6 +13,8 @@ struct ShellOptions {
   EngineOptions engine;
   std::string coordinator;  ///< HOST:PORT or [V6]:PORT.
   std::string socket;       ///< Where processes attach.
+  std::string http;         ///< ADDR:PORT for metrics and status; empty: none.
+  bool plaintext = false;   ///< Allows `http` to be an address other than loopback. There is no TLS yet.
   std::uint32_t socket_mode = 0666;
 };
 
@@ -23,8 +25,10 @@ class AgentShell {
  public:
   explicit AgentShell(ShellOptions options);
   ~AgentShell();
-  /// Opens what can fail: the attach socket, the doorbell, the kernel's socket query.
+  /// Opens what can fail: the attach socket, the doorbell, the kernel's socket query, the port for metrics.
   Status Start();
+  /// "none" without a port for metrics.
+  std::string http_address() const;
   /// Serves until SIGINT or SIGTERM; then lets every process go and returns.
   void Run();
 

@@ -58,13 +58,13 @@ json::object ProcessJson(const AgentEngine& engine, const AgentEngine::Process& 
           {"lanes", std::move(lanes)}};
 }
 
+}  // namespace
+
 double CpuSeconds() {
   timespec used = {};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
 }
-
-}  // namespace
 
 std::string StatusJson(const AgentEngine& engine, const ShellCounters& counters) {
   json::array processes;

@@ -16,6 +16,8 @@ struct ShellCounters {
   std::uint64_t refused = 0;
 };
 
+/// Processor time of this process.
+double CpuSeconds();
 /// What `weir-agent status --output json` prints; docs/agent.md describes every key.
 std::string StatusJson(const AgentEngine& engine, const ShellCounters& counters);
 /// The same for people, from that JSON. Empty if it is not such JSON.

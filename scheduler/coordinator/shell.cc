@@ -21,9 +21,10 @@
 
 #include "coflow/log.h"
 #include "coflow/wire/frame.h"
+#include "coflow/wire/http_shell.h"
+#include "coflow/wire/listen_shell.h"
 #include "coflow/wire/weir.pb.h"
 #include "scheduler/coordinator/engine.h"
-#include "scheduler/coordinator/http_shell.h"
 #include "scheduler/coordinator/status_json.h"
 
 namespace weir::scheduler {
@@ -32,8 +33,6 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-constexpr auto kAcceptPause = std::chrono::milliseconds(100);
-
 Nanoseconds Now() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
@@ -41,37 +40,6 @@ Nanoseconds Now() {
 /// Higher with every start, whatever the host: agents obey the newest coordinator.
 std::uint64_t NewEpoch() {
   return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch() / std::chrono::milliseconds(1));
-}
-
-Result<tcp::endpoint> ParseEndpoint(const std::string& text, bool plaintext) {
-  const std::size_t colon = text.rfind(':');
-  const std::string host = colon == std::string::npos ? "" : text.substr(0, colon);
-  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  boost::system::error_code error;
-  const asio::ip::address address = asio::ip::make_address(bracketed ? host.substr(1, host.size() - 2) : host, error);
-  int port = -1;
-  if (!error) {
-    const std::string digits = text.substr(colon + 1);
-    const bool numeric =
-        !digits.empty() && digits.size() <= 5 && digits.find_first_not_of("0123456789") == std::string::npos;
-    port = numeric ? std::stoi(digits) : -1;
-  }
-  if (port < 0 || port > 65535) {
-    return Error(StatusCode::kInvalidArgument,
-                 "\"" + text + "\" is not an address and port; write for example 127.0.0.1:7070 or [::1]:7070");
-  }
-  if (!address.is_loopback() && !plaintext) {
-    return Error(StatusCode::kInvalidArgument,
-                 text +
-                     " can be reached from other hosts and there is no TLS yet; add --plaintext if that network is "
-                     "trusted, or use 127.0.0.1");
-  }
-  return tcp::endpoint(address, static_cast<unsigned short>(port));
-}
-
-std::string ToText(const tcp::endpoint& endpoint) {
-  const std::string address = endpoint.address().to_string();
-  return (endpoint.address().is_v6() ? "[" + address + "]" : address) + ":" + std::to_string(endpoint.port());
 }
 
 }  // namespace
@@ -90,40 +58,16 @@ struct CoordinatorShell::Impl {
   Impl(const Topology& topology, std::unique_ptr<Policy> policy, ShellOptions shell_options)
       : options(std::move(shell_options)), engine(topology, std::move(policy), NewEpoch()) {}
 
-  Status Bind(const std::string& text, tcp::acceptor* acceptor) {
-    const auto endpoint = ParseEndpoint(text, options.plaintext);
-    if (!endpoint) return endpoint.error();
-    boost::system::error_code error;
-    acceptor->open(endpoint->protocol(), error);
-    if (!error) acceptor->set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor->bind(*endpoint, error);
-    if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);
-    if (!error) return Status::Ok();
-    return Status(StatusCode::kUnavailable, "cannot listen on " + text + ": " + error.message());
-  }
-
-  /// The next connection. An error, as when descriptors run out, passes: the port must not go deaf because of it.
-  asio::awaitable<tcp::socket> Accept(tcp::acceptor& acceptor) {
-    for (;;) {
-      boost::system::error_code error;
-      tcp::socket socket = co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
-      if (!error) co_return socket;
-      log::Warn("accept_failed", {{"reason", error.message()}});
-      asio::steady_timer pause(loop, kAcceptPause);
-      co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
-    }
-  }
-
   asio::awaitable<void> AcceptAgents() {
     for (;;) {
-      auto connection = std::make_shared<Connection>(co_await Accept(agents));
+      auto connection = std::make_shared<Connection>(co_await wire::AcceptNext(agents));
       boost::system::error_code ignored;
       connection->socket.set_option(tcp::no_delay(true), ignored);
       connection->socket.non_blocking(true, ignored);
       const ConnectionId id(++last_connection);
       const auto peer = connection->socket.remote_endpoint(ignored);
       connections[id] = connection;
-      engine.OnConnect(Now(), id, ignored ? "unknown" : ToText(peer));
+      engine.OnConnect(Now(), id, ignored ? "unknown" : wire::EndpointText(peer));
       asio::co_spawn(loop, ReadAgent(id, connection), asio::detached);
       FlushSoon();
     }
@@ -238,36 +182,23 @@ struct CoordinatorShell::Impl {
     connections.erase(found);
   }
 
-  asio::awaitable<void> ServePerson(tcp::socket socket) {
-    ++http_connections;
-    co_await ServeHttp(std::move(socket), [this](std::string_view path) { return HttpBody(path); });
-    --http_connections;
-  }
-
-  asio::awaitable<void> AcceptHttp() {
-    for (;;) {
-      tcp::socket socket = co_await Accept(http);
-      if (http_connections < kHttpMax) asio::co_spawn(loop, ServePerson(std::move(socket)), asio::detached);
-    }
-  }
-
-  std::string HttpBody(std::string_view path) const {
-    if (path == "/v1/status") return StatusJson(engine, Now());
-    if (path == "/v1/timeline") return TimelineJson(engine);
-    if (path == "/livez" || path == "/readyz") return "{\"ok\":true}\n";
+  wire::HttpPage PageAt(std::string_view path) const {
+    if (path == "/v1/status") return {StatusJson(engine, Now())};
+    if (path == "/v1/timeline") return {TimelineJson(engine)};
+    if (path == "/livez" || path == "/readyz") return {"{\"ok\":true}\n"};
     return {};
   }
 
   const ShellOptions options;
   asio::io_context loop{1};
   tcp::acceptor agents{loop};
-  tcp::acceptor http{loop};
+  wire::HttpServer http{loop, "/v1/status, /v1/timeline, /livez and /readyz",
+                        [this](std::string_view path) { return PageAt(path); }};
   asio::steady_timer timer{loop};
   asio::signal_set signals{loop, SIGINT, SIGTERM};
   CoordinatorEngine engine;
   std::map<ConnectionId, std::shared_ptr<Connection>> connections;
   std::uint64_t last_connection = 0;
-  std::size_t http_connections = 0;
   bool flush_posted = false;
 };
 
@@ -276,22 +207,23 @@ CoordinatorShell::CoordinatorShell(const Topology& topology, std::unique_ptr<Pol
 CoordinatorShell::~CoordinatorShell() = default;
 
 Status CoordinatorShell::Listen() {
-  Status status = impl_->Bind(impl_->options.listen, &impl_->agents);
-  if (status.ok() && !impl_->options.http.empty()) status = impl_->Bind(impl_->options.http, &impl_->http);
+  const ShellOptions& options = impl_->options;
+  Status status = wire::ListenOn(options.listen, options.plaintext, &impl_->agents);
+  if (status.ok() && !options.http.empty()) status = impl_->http.Listen(options.http, options.plaintext);
   return status;
 }
 
 std::string CoordinatorShell::agents_address() const {
-  return ToText(impl_->agents.local_endpoint());
+  return wire::EndpointText(impl_->agents.local_endpoint());
 }
 
 std::string CoordinatorShell::http_address() const {
-  return impl_->http.is_open() ? ToText(impl_->http.local_endpoint()) : "none";
+  return impl_->http.address();
 }
 
 void CoordinatorShell::Run() {
   asio::co_spawn(impl_->loop, impl_->AcceptAgents(), asio::detached);
-  if (impl_->http.is_open()) asio::co_spawn(impl_->loop, impl_->AcceptHttp(), asio::detached);
+  impl_->http.Serve();
   impl_->signals.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
     log::Info("stopping", {{"signal", signal}});

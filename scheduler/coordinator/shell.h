@@ -19,11 +19,10 @@ struct ShellOptions {
 /// everything that has arrived in one turn of the loop is decided upon once, at its end.
 ///
 /// Limits: frames of wire::kMaxFrameBytes, kOutboxMax bytes that an agent has not taken yet (then it is dropped: it
-/// comes back and starts afresh), kMaxAgents, kHttpMax connections of people (more are closed at once).
+/// comes back and starts afresh), kMaxAgents.
 class CoordinatorShell {
  public:
   static constexpr std::size_t kOutboxMax = 8u << 20;
-  static constexpr std::size_t kHttpMax = 64;
 
   CoordinatorShell(const Topology& topology, std::unique_ptr<Policy> policy, ShellOptions options);
   ~CoordinatorShell();

@@ -110,6 +110,9 @@ function(weir_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE weir_options ${ARG_DEPENDS} weir_command_line)
+  if(WEIR_SANITIZE STREQUAL "thread")
+    target_sources(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tools/cmake/tsan_suppressions.cc")
+  endif()
 endfunction()
 
 # weir_targets_below(FOLDER RESULT EXCEPT FOLDER): all targets of a folder and those below it but one.

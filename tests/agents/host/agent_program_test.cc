@@ -1,7 +1,9 @@
 // The program as it runs: processes that attach or are adopted, a coordinator, and a violent end.
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -11,6 +13,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -39,6 +42,27 @@ bool Eventually(const std::function<bool()>& condition) {
     std::this_thread::sleep_for(milliseconds(1));
   }
   return true;
+}
+
+/// All that the agent at 127.0.0.1:`port` answers to these bytes, until it closes or has said nothing for 2 s.
+std::string AnswerTo(int port, const std::string& request) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const timeval patience{2, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+      send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
+    std::array<char, 4096> buffer{};
+    ssize_t got = 0;
+    while ((got = recv(fd, buffer.data(), buffer.size(), 0)) > 0)
+      answer.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  close(fd);
+  return answer;
 }
 
 /// One run of weir-agent, with its standard output.
@@ -161,11 +185,14 @@ class Stranger {
 
 class AgentProgram : public ::testing::Test {
  protected:
-  AgentProgram() {
+  AgentProgram() : AgentProgram({}) { EXPECT_EQ(ready_, "ready socket=" + path_ + " http=none\n"); }
+  explicit AgentProgram(const std::vector<std::string>& more) {
     std::filesystem::create_directory(directory_);
-    agent_ = std::make_unique<Program>(std::vector<std::string>{
-        "--host", "node1", "--coordinator", coordinator_.address(), "--socket", path_, "--log", "off"});
-    EXPECT_EQ(agent_->Line(), "ready socket=" + path_ + "\n");
+    std::vector<std::string> flags = {"--host",   "node1", "--coordinator", coordinator_.address(),
+                                      "--socket", path_,   "--log",         "off"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    agent_ = std::make_unique<Program>(flags);
+    ready_ = agent_->Line();
   }
   ~AgentProgram() override {
     agent_.reset();
@@ -203,6 +230,7 @@ class AgentProgram : public ::testing::Test {
   const std::vector<std::uint64_t> uncapped_ = std::vector<std::uint64_t>(2, kNoPacing);
   FakeCoordinator coordinator_;
   std::unique_ptr<Program> agent_;
+  std::string ready_;  ///< Its first line.
 };
 
 /// Opens lane 0 towards 10.0.0.2, with one socket.
@@ -244,6 +272,65 @@ TEST_F(AgentProgram, WriteBecomesDemandAndAnswerBecomesAGate) {
   EXPECT_TRUE(Eventually([&] { return slot.gate.load() == 1; }));
   EXPECT_GT(slot.hold_until.load(), client::NowNs());
   EXPECT_EQ(slot.directive.pacing_rate.load(), 10'000'000u);
+}
+
+/// An agent with a port for metrics.
+class AgentMetrics : public AgentProgram {
+ protected:
+  AgentMetrics() : AgentProgram({"--http", "127.0.0.1:0"}) {
+    port_ = std::atoi(ready_.substr(ready_.rfind(':') + 1).c_str());
+    EXPECT_GT(port_, 0) << ready_;
+  }
+  std::string Get(const std::string& path) const {
+    return AnswerTo(port_, "GET " + path + " HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
+  }
+  int port_ = 0;
+};
+
+TEST_F(AgentMetrics, SayWhatTheProcessesSaid) {
+  coordinator_.Welcome(1);
+  const client::Attachment attached = Attach();
+  OpenLane(attached.segment);
+  attached.segment->lanes[0].bytes_accepted = 1234;
+  attached.segment->stalls[0].gpu_ns = 1'500'000'000;
+  attached.segment->stalls[0].network_ns = INT64_MAX;  // A lie, and no harm.
+  attached.segment->stalls[0].sends_by_profiler = 7;
+  attached.segment->stalls[0].sends_by_idle_gap = 2;
+  BeginMessage(attached, 5000);
+  client::Ring(attached.doorbell);
+  const std::string labels = "job=\"llama\",tenant=\"\",pid=\"" + std::to_string(getpid()) + "\"";
+  EXPECT_TRUE(
+      Eventually([&] { return Get("/metrics").find("coflows_open{" + labels + "} 1\n") != std::string::npos; }));
+  const std::string all = Get("/metrics");
+  EXPECT_EQ(all.rfind("HTTP/1.1 200 OK\r\n", 0), 0u) << all;
+  for (const std::string& line :
+       {std::string("Content-Type: text/plain; version=0.0.4\r\n"), std::string("weir_agent_coordinator_connected 1\n"),
+        "weir_agent_sent_bytes_total{" + labels + "} 1234\n", "weir_agent_waiting_bytes{" + labels + "} 5000\n",
+        "weir_agent_stall_seconds_total{" + labels + ",cause=\"gpu\"} 1.5\n",
+        "weir_agent_sends_total{" + labels + ",known_by=\"profiler\"} 7\n",
+        "weir_agent_sends_total{" + labels + ",known_by=\"attributes\"} 0\n",
+        "weir_agent_sends_total{" + labels + ",known_by=\"idle-gap\"} 2\n"}) {
+    EXPECT_NE(all.find(line), std::string::npos) << line << all;
+  }
+}
+
+TEST_F(AgentMetrics, WhatIsNoneIsRefusedAndServingGoesOn) {
+  EXPECT_EQ(Get("/nothere").rfind("HTTP/1.1 404", 0), 0u);
+  EXPECT_NE(Get("/nothere").find("there are /metrics, /v1/status, /livez and /readyz"), std::string::npos);
+  EXPECT_EQ(
+      AnswerTo(port_, "POST /metrics HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").rfind("HTTP/1.1 405", 0),
+      0u);
+  EXPECT_EQ(AnswerTo(port_, "this is not HTTP\r\n\r\n"), "");
+  EXPECT_EQ(AnswerTo(port_, std::string(100'000, 'x')), "");
+  EXPECT_EQ(AnswerTo(port_, "GET /metrics HTTP/1.1\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"), "");
+  EXPECT_EQ(Get("/livez").rfind("HTTP/1.1 200", 0), 0u);
+  EXPECT_NE(Get("/v1/status").find("\"coordinator_connected\""), std::string::npos);
+}
+
+TEST_F(AgentProgram, AnAddressThatOthersReachNeedsAWordForIt) {
+  for (const char* address : {"0.0.0.0:0", "here", "127.0.0.1", "127.0.0.1:70000"}) {
+    EXPECT_EQ(Program({"--host", "node1", "--socket", path_ + "2", "--http", address}).Wait(), 2) << address;
+  }
 }
 
 TEST_F(AgentProgram, EndInOrderLetsProcessesGo) {

@@ -57,6 +57,17 @@ class NcclManaged : public ::testing::Test {
   void SetGates(GateState gate) {
     for (const std::size_t process : {0u, 1u}) agent_.SetGate(process, 0, gate, kMinute_ns);
   }
+  /// Closes the gates when a transfer is about to begin: those under way are only interrupted, and none may follow.
+  bool HoldATransfer() {
+    return WaitFor([&] {
+      SetGates(GateState::kHold);
+      Pause(50'000'000);
+      if (lane(0).writes_held + lane(1).writes_held > 0) return true;
+      SetGates(GateState::kGo);
+      Pause(5'000'000);
+      return false;
+    });
+  }
   void SetPacing(std::uint64_t rate) {
     for (const std::size_t process : {0u, 1u}) agent_.SetPacing(process, 0, rate, 0);
   }
@@ -141,9 +152,9 @@ TEST_F(NcclManagedDpdk, TheAgentIsToldOfLanesAndOfWhatEachCoflowSends) {
 }
 
 TEST_F(NcclManagedDpdk, NothingLeavesWhileHeldAndEverythingArrivesAfterwards) {
-  Child child = StartOnWire({"--sizes=1M"});
+  Child child = StartOnWire({"--sizes=1M", "--slice_kb=16"});
   WaitForTraffic(&child);
-  SetGates(GateState::kHold);
+  ASSERT_TRUE(HoldATransfer());
   std::uint64_t before = 0;
   EXPECT_TRUE(WaitFor([&] {
     before = Sent();
@@ -236,7 +247,7 @@ TEST_F(NcclManaged, TheAgentIsToldOfLanesAndOfWhatEachCoflowSends) {
 TEST_F(NcclManaged, NothingLeavesWhileHeldAndEverythingArrivesAfterwards) {
   Child child = Start(kUntilFinished, {"--sizes=1M"}, {"WEIR_NCCL_HOLD_MAX_MS=60000"});
   WaitForTraffic(&child);
-  SetGates(GateState::kHold);
+  ASSERT_TRUE(HoldATransfer());
   std::uint64_t before = 0;
   EXPECT_TRUE(WaitFor([&] {  // What looked before the hold was there is through.
     before = Sent();

@@ -80,8 +80,42 @@ Status EnterHost(const Options& options, int rank) {
   return Status::Ok();
 }
 
+std::atomic<Board*> board_of_signals{nullptr};
+
+/// While it lives, SIGINT and SIGTERM end the emulation in order: after the round that runs. In the ranks too, which
+/// are forked from us and get a terminal's SIGINT themselves.
+class EndOnSignal {
+ public:
+  explicit EndOnSignal(Board* board) {
+    board_of_signals.store(board);
+    struct sigaction action {};
+    action.sa_handler = [](int) { board_of_signals.load()->AskToEnd(); };
+    // Without SA_RESTART: whoever waits for the ranks hears of it at once.
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~EndOnSignal() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  /// In a rank, whose calls a signal must not break off.
+  static void RestartCalls() {
+    for (const int signal : kSignals) {
+      struct sigaction action {};
+      sigaction(signal, nullptr, &action);
+      action.sa_flags |= SA_RESTART;
+      sigaction(signal, &action, nullptr);
+    }
+  }
+  EndOnSignal(const EndOnSignal&) = delete;
+  EndOnSignal& operator=(const EndOnSignal&) = delete;
+
+ private:
+  static constexpr std::array kSignals = {SIGINT, SIGTERM};
+  std::array<struct sigaction, kSignals.size()> before_{};
+};
+
 [[noreturn]] void RunChild(const Options& options, int rank, Board* board) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // Whoever ends the program ends its ranks.
+  EndOnSignal::RestartCalls();
   RankTale& tale = board->tale(rank);
   for (const auto& [name, values] : options.per_rank) {
     setenv(name.c_str(), values[static_cast<std::size_t>(rank) % values.size()].c_str(), 1);
@@ -266,30 +300,6 @@ Sheet MakeFaultSheet(const Options& options, int version, Board* board) {
        Number(descriptors, 0, fmt::format("{:.0f}", descriptors)), Number(memory, 0, fmt::format("{:.0f}", memory))});
   return sheet;
 }
-
-std::atomic<Board*> board_of_signals{nullptr};
-
-/// While it lives, SIGINT and SIGTERM end the emulation in order: after the round that runs. In the ranks too, which
-/// are forked from us and get a terminal's SIGINT themselves.
-class EndOnSignal {
- public:
-  explicit EndOnSignal(Board* board) {
-    board_of_signals.store(board);
-    struct sigaction action {};
-    action.sa_handler = [](int) { board_of_signals.load()->AskToEnd(); };
-    action.sa_flags = SA_RESTART;
-    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
-  }
-  ~EndOnSignal() {
-    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
-  }
-  EndOnSignal(const EndOnSignal&) = delete;
-  EndOnSignal& operator=(const EndOnSignal&) = delete;
-
- private:
-  static constexpr std::array kSignals = {SIGINT, SIGTERM};
-  std::array<struct sigaction, kSignals.size()> before_{};
-};
 
 }  // namespace
 
