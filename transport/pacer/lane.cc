@@ -25,7 +25,7 @@ Lane::~Lane() {
 void Lane::Refresh(Nanoseconds now) noexcept {
   version_ = source_->Version();
   fresh_ = true;
-  Idle();  // It may come back at another level.
+  Leave();  // It may come back at another level.
   directive_ = source_->Read();
   directive_.level = std::min<std::uint8_t>(directive_.level, kQueueLevels - 1);
   if (!GateInRange(directive_.phase)) {
@@ -48,7 +48,8 @@ void Lane::RefreshRate(Nanoseconds now) noexcept {
       std::clamp(piece, static_cast<double>(options.piece_min), static_cast<double>(options.piece_max)));
   const double burst = rate * ToSeconds(options.burst_time);
   bucket_.Set(static_cast<std::uint64_t>(std::llround(rate)),
-              std::max(2 * piece_, static_cast<Bytes>(std::min(burst, static_cast<double>(options.burst_max)))), now);
+              std::max(2 * piece_, static_cast<Bytes>(std::min(burst, static_cast<double>(options.burst_max)))), now,
+              piece_ + static_cast<Bytes>(rate * ToSeconds(options.late_time)));
 }
 
 }  // namespace weir::transport

@@ -14,7 +14,8 @@ Bytes Lane::Admit(Bytes wanted, Nanoseconds now) noexcept {
   }
   const Bytes least = std::min(wanted, piece_);
   if (capped_ && !bucket_.Has(least, now)) {
-    Idle();  // The gap is for others.
+    Leave();  // The gap is for others.
+    bucket_.Want();
     refusal_ = Refusal::kRate;
     refused_ = least;
     counters_.waits_for_rate++;
@@ -24,6 +25,7 @@ Bytes Lane::Admit(Bytes wanted, Nanoseconds now) noexcept {
   Bytes most = std::min(wanted, pacer_.options_.piece_max);
   if (HeldByLevel(now)) {
     if (!TakeFloor(now)) {
+      bucket_.Rest();
       refusal_ = Refusal::kLevel;
       counters_.waits_for_level++;
       return 0;
@@ -34,6 +36,7 @@ Bytes Lane::Admit(Bytes wanted, Nanoseconds now) noexcept {
   }
   refusal_ = Refusal::kNone;
   const Bytes granted = capped_ ? bucket_.Take(most, std::min(most, least), now) : most;
+  bucket_.Want();
   counters_.bytes += granted;
   burst_bytes_ += granted;
   pacer_.passed_.fetch_add(granted, std::memory_order_relaxed);
@@ -69,12 +72,17 @@ void Lane::Drained(Nanoseconds now) noexcept {
     std::atomic<Nanoseconds>& until = pacer_.levels_[directive_.level].lingers_until;
     until.store(std::max(until.load(std::memory_order_relaxed), now + static_cast<Nanoseconds>(linger)),
                 std::memory_order_relaxed);
-    Idle();
   }
+  Idle();
   burst_bytes_ = 0;
 }
 
 void Lane::Idle() noexcept {
+  bucket_.Rest();
+  Leave();
+}
+
+void Lane::Leave() noexcept {
   StopWaiting();
   if (!contending_) return;
   contending_ = false;

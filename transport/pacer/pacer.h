@@ -17,10 +17,14 @@ struct PacerOptions {
   Nanoseconds piece_time = 250 * kMicrosecond;
   Bytes piece_min = 1024;
   Bytes piece_max = 256 * 1024;
-  /// And saves up to rate * burst_time for when its owner comes late, at least two pieces and at most burst_max. On a
-  /// host that shares its cores, a thread may be late by some milliseconds, and what is not saved then is lost.
+  /// And saves up to rate * burst_time while it has nothing to send, at least two pieces and at most burst_max.
   Nanoseconds burst_time = 5 * kMillisecond;
   Bytes burst_max = 1024 * 1024;
+  /// One that has more to send saves up to rate * late_time, beside the piece that it waits for, for when its owner
+  /// comes late: on a host that shares its cores, a thread may be late by some milliseconds, and what is not saved then
+  /// is lost. 2 % of a second, so that a cap is kept within 2 % over each second however late the owner comes, up to so
+  /// much.
+  Nanoseconds late_time = 20 * kMillisecond;
   /// A level whose lanes did not ask for this long holds nobody back: its owner is busy elsewhere. On a host that
   /// shares its cores a thread may be away for some milliseconds; what the levels below sent meanwhile would be in its
   /// way.
@@ -74,9 +78,9 @@ struct LaneCounters {
 /// The pacer of everything that goes to one peer: asks the directive, the rate and the levels before each piece. Used
 /// by the channels of one thread; not for any other. Owned by the caller, and outlives the channels that were given it.
 ///
-/// Promises: at a rate R, no more than `burst + R * T` bytes in any span T, with the burst of PacerOptions; a new rate
-/// holds from the next piece on; a lane is never held by its hold or its phase for longer than kGateClosedMax at a
-/// time, nor by other lanes for longer than aging_max.
+/// Promises: at a rate R, no more than `R * (late_time + T)` bytes and a piece in any span T, or `burst + R * T` after
+/// it had nothing to send, with PacerOptions; a new rate holds from the next piece on; a lane is never held by its hold
+/// or its phase for longer than kGateClosedMax at a time, nor by other lanes for longer than aging_max.
 class Lane {
  public:
   /// `source` may be null: level 0, no cap, no gate.
@@ -115,6 +119,7 @@ class Lane {
   bool TakeFloor(Nanoseconds now) noexcept;
   void StopWaiting() noexcept;
   void Contend(Nanoseconds now) noexcept;
+  void Leave() noexcept;
 
   Pacer& pacer_;
   const DirectiveSource* source_;

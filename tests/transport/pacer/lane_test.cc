@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -92,6 +93,82 @@ TEST_P(LaneRates, CapIsKeptWithinHalfAPercentOfASecondAndTheBurst) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OneMegabitToHundredGigabit, LaneRates, testing::Values(1e6, 1e7, 1e8, 1e9, 5e9, 1e10, 1e11));
+
+/// An owner that has ever more to send and comes when it is let run: after `gap` each time, or after random times up to
+/// it, most of them short. Takes what it may in pieces as a device does that is handed a little at a time.
+class LateOwner {
+ public:
+  LateOwner(double bits, Nanoseconds gap, bool random)
+      : gap_(gap), random_(random), source_(&clock_, {{0, Capped(bits)}}) {}
+
+  Bytes Run(Nanoseconds span) {
+    const Nanoseconds end = clock_.Now() + span;
+    Bytes total = 0;
+    for (; clock_.Now() < end; clock_.Advance(Gap())) {
+      for (Bytes got = 1; got != 0; total += got) got = lane_.Admit(kPiece, clock_.Now());
+    }
+    return total;
+  }
+
+  static constexpr Bytes kPiece = 4096;
+
+ private:
+  Nanoseconds Gap() {
+    if (!random_) return gap_;
+    const auto longest = static_cast<std::uint64_t>(draw_() % 4 == 0 ? gap_ : gap_ / 20);
+    return 1 + static_cast<Nanoseconds>(draw_() % longest);
+  }
+
+  Nanoseconds gap_;
+  bool random_;
+  std::mt19937_64 draw_{11};
+  ManualClock clock_;
+  Pacer pacer_;
+  ScriptedDirectives source_;
+  Lane lane_{&pacer_, &source_};
+};
+
+TEST(LaneRate, CapIsKeptWithinTwoPercentHoweverLateItsOwnerComesUpToTheBound) {
+  const Nanoseconds bound = PacerOptions().late_time;
+  for (const double bits : {1e6, 1e7, 1e8, 5e8, 5e9}) {
+    for (const Nanoseconds gap : {50 * kMicrosecond, 6 * kMillisecond, 12 * kMillisecond, bound}) {
+      for (const bool random : {false, true}) {
+        LateOwner owner(bits, gap, random);
+        owner.Run(kSecond);  // The full bucket of the start.
+        const double want = bits / 8;
+        for (int second = 0; second < 5; ++second) {
+          EXPECT_NEAR(static_cast<double>(owner.Run(kSecond)), want, 0.02 * want + 2048)
+              << bits << " bit/s, gaps of " << gap << " ns, random: " << random;
+        }
+      }
+    }
+  }
+}
+
+TEST(LaneRate, AnOwnerThatComesLaterThanTheBoundIsOwedTheBound) {
+  const Nanoseconds bound = PacerOptions().late_time;
+  LateOwner owner(1e8, 2 * bound, false);
+  owner.Run(kSecond);
+  EXPECT_NEAR(static_cast<double>(owner.Run(kSecond)), 1.25e7 / 2, 0.02 * 1.25e7);
+}
+
+TEST(LaneRate, OneThatHadNothingToSendBeginsWithAShortBurst) {
+  ManualClock clock;
+  Pacer pacer;
+  ScriptedDirectives source(&clock, {{0, Capped(1e8)}});
+  Lane lane(&pacer, &source);
+  const auto all = [&] {
+    Bytes total = 0;
+    for (Bytes got = 1; got != 0; total += got) got = lane.Admit(4096, clock.Now());
+    return total;
+  };
+  all();
+  lane.Drained(clock.Now());
+  clock.Advance(kSecond);
+  EXPECT_LE(all(), 62'500u);  // 5 ms.
+  clock.Advance(kSecond);
+  EXPECT_NEAR(static_cast<double>(all()), 250'000, 4096);  // It wanted more: 20 ms.
+}
 
 TEST(LaneRate, AChangeIsInForceFromTheNextPieceOn) {
   ManualClock clock;

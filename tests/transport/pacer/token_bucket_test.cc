@@ -89,6 +89,29 @@ TEST(TokenBucket, ASmallerBurstCutsWhatWasSaved) {
   EXPECT_EQ(bucket.Take(5000, 1, 0), 100u);
 }
 
+TEST(TokenBucket, WhoHadMoreToSendIsKeptMoreForWhenItComesLate) {
+  TokenBucket bucket;
+  bucket.Set(1000, 100, 0, 400);
+  EXPECT_EQ(bucket.Take(1000, 1, 0), 100u);
+  EXPECT_EQ(bucket.Take(1000, 1, kSecond), 100u);
+  bucket.Want();
+  EXPECT_EQ(bucket.Take(1000, 1, kSecond + 300 * kMillisecond), 300u);
+  EXPECT_EQ(bucket.Take(1000, 1, 2 * kSecond), 400u);
+  EXPECT_FALSE(bucket.Has(301, 2 * kSecond + 300 * kMillisecond));
+  bucket.Rest();
+  EXPECT_EQ(bucket.Take(1000, 1, 2 * kSecond + 300 * kMillisecond), 100u);
+}
+
+TEST(TokenBucket, WhatAnOwnerThatIsLateHasSavedIsWorthANewBurstAtANewRate) {
+  TokenBucket bucket;
+  bucket.Set(1000, 100, 0, 400);
+  bucket.Want();
+  bucket.Set(1000, 100, kSecond, 400);  // The same again costs nothing.
+  ASSERT_TRUE(bucket.Has(400, kSecond));
+  bucket.Set(500, 50, kSecond, 200);
+  EXPECT_EQ(bucket.Take(1000, 1, kSecond), 50u);
+}
+
 TEST(TokenBucket, ReturnedBytesMayBeTakenAgainButNeverFillBeyondTheBurst) {
   TokenBucket bucket;
   bucket.Set(1000, 100, 0);
