@@ -48,10 +48,6 @@ void Split(const sockaddr_storage& storage, std::array<std::uint8_t, 16>* addres
 
 }  // namespace
 
-UniqueFd::~UniqueFd() {
-  if (fd_ >= 0) close(fd_);
-}
-
 bool LivesInAnotherNetwork(std::int64_t pid) {
   struct stat ours;
   struct stat its;

@@ -3,31 +3,13 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "agents/host/sock_diag.h"
 #include "coflow/status.h"
+#include "coflow/unique_fd.h"
 
 namespace weir::agents {
-
-/// A descriptor that is closed when it goes. Move only.
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~UniqueFd();
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 inline constexpr std::uint64_t kNoPacing = ~std::uint64_t{0};  ///< SO_MAX_PACING_RATE of a socket without a cap.
 

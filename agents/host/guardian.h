@@ -9,6 +9,7 @@
 
 #include "agents/host/foreign_process.h"
 #include "coflow/status.h"
+#include "coflow/unique_fd.h"
 
 namespace weir::agents {
 

@@ -102,26 +102,14 @@ SocketQueue QueueOf(int fd) {
 }
 
 Result<SockDiag> SockDiag::Open() {
-  const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-  if (fd < 0) {
+  UniqueFd fd(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (!fd) {
     return Error(StatusCode::kUnsupported, std::string("cannot open a sock_diag socket: ") + std::strerror(errno) +
                                                "; the kernel needs CONFIG_INET_DIAG");
   }
   const timeval patience{0, 100'000};  // The kernel answers at once; this only bounds the impossible.
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  return SockDiag(fd);
-}
-
-SockDiag::SockDiag(SockDiag&& other) noexcept : fd_(std::exchange(other.fd_, -1)), sequence_(other.sequence_) {}
-
-SockDiag& SockDiag::operator=(SockDiag&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  std::swap(sequence_, other.sequence_);
-  return *this;
-}
-
-SockDiag::~SockDiag() {
-  if (fd_ >= 0) close(fd_);
+  setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  return SockDiag(std::move(fd));
 }
 
 Result<std::vector<SocketQueue>> SockDiag::Query(std::span<const SocketKey> keys) {
@@ -142,7 +130,7 @@ Status SockDiag::QueryBatch(std::span<const SocketKey> keys, std::span<SocketQue
     requests[i] = MakeRequest(keys[i], first + static_cast<std::uint32_t>(i));
   }
   static_assert(sizeof(Request) % NLMSG_ALIGNTO == 0, "requests lie back to back in one datagram");
-  if (send(fd_, requests.data(), keys.size() * sizeof(Request), 0) < 0) {
+  if (send(fd_.get(), requests.data(), keys.size() * sizeof(Request), 0) < 0) {
     return Status(StatusCode::kUnavailable, std::string("sock_diag request failed: ") + std::strerror(errno));
   }
   return Receive(first, queues);
@@ -152,7 +140,7 @@ Status SockDiag::Receive(std::uint32_t first_sequence, std::span<SocketQueue> qu
   std::size_t open = queues.size();
   alignas(nlmsghdr) std::array<std::byte, 8 * kAnswerMax> buffer;
   while (open > 0) {
-    const ssize_t got = recv(fd_, buffer.data(), buffer.size(), 0);
+    const ssize_t got = recv(fd_.get(), buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return Status(StatusCode::kUnavailable, std::string("sock_diag answer: ") + std::strerror(errno));
     std::size_t at = 0;

@@ -7,6 +7,7 @@
 
 #include "agents/host/lane.h"
 #include "coflow/status.h"
+#include "coflow/unique_fd.h"
 
 namespace weir::agents {
 
@@ -38,9 +39,6 @@ class SockDiag {
   static constexpr std::size_t kBatch = 32;
 
   static Result<SockDiag> Open();
-  SockDiag(SockDiag&& other) noexcept;
-  SockDiag& operator=(SockDiag&& other) noexcept;
-  ~SockDiag();
 
   /// One answer per key, in order. An error means the kernel could not be asked at all.
   Result<std::vector<SocketQueue>> Query(std::span<const SocketKey> keys);
@@ -49,11 +47,11 @@ class SockDiag {
   static QueueSample Sum(std::span<const SocketQueue> queues);
 
  private:
-  explicit SockDiag(int fd) : fd_(fd) {}
+  explicit SockDiag(UniqueFd fd) : fd_(std::move(fd)) {}
   Status QueryBatch(std::span<const SocketKey> keys, std::span<SocketQueue> queues);
   Status Receive(std::uint32_t first_sequence, std::span<SocketQueue> queues);
 
-  int fd_;
+  UniqueFd fd_;
   std::uint32_t sequence_ = 1;
 };
 

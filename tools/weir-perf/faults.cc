@@ -208,9 +208,9 @@ Result<std::unique_ptr<FaultPeer>> FaultPeer::Start(const std::vector<std::strin
   pointers.push_back(nullptr);
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return Error(StatusCode::kResourceExhausted, "cannot make a pipe");
-  peer->sayings_ = Descriptor(ends[0]);
+  peer->sayings_ = UniqueFd(ends[0]);
   {
-    const Descriptor theirs(ends[1]);  // Shut here once it has it, else its end could not be read.
+    const UniqueFd theirs(ends[1]);  // Shut here once it has it, else its end could not be read.
     peer->child_ = fork();
     if (peer->child_ == 0) BecomePeer(theirs.get(), link != nullptr ? link->other() : -1, pointers.data());
   }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "coflow/status.h"
+#include "coflow/unique_fd.h"
 #include "coflow/units.h"
-#include "tools/weir-perf/descriptor.h"
 #include "tools/weir-perf/rendezvous.h"
 #include "tools/weir-perf/sheet.h"
 #include "tools/weir-perf/test_link.h"
@@ -54,7 +54,7 @@ class FaultPeer {
   const char* host_;
   pid_t child_ = -1;
   std::uint16_t port_ = 0;
-  Descriptor sayings_;  ///< Stays open: a peer that has nobody to talk to would end.
+  UniqueFd sayings_;  ///< Stays open: a peer that has nobody to talk to would end.
 };
 
 struct FaultOptions {

@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -37,28 +36,29 @@ Status Failed(const char* what, const std::string& host, std::uint16_t port) {
 Result<std::unique_ptr<Rendezvous>> Rendezvous::Connect(const std::string& host, std::uint16_t port) {
   const auto address = Resolve(host, port, 0);
   if (!address) return tl::unexpected(address.error());
-  const int fd = socket((*address)->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return tl::unexpected(Failed("make a socket for", host, port));
-  auto made = std::make_unique<Rendezvous>(fd);
-  if (connect(fd, (*address)->ai_addr, (*address)->ai_addrlen) != 0) {
-    return tl::unexpected(Failed("connect to", host, port));
+  Status failed;
+  for (const addrinfo* at = address->get(); at != nullptr; at = at->ai_next) {
+    UniqueFd fd(socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!fd) {
+      failed = Failed("make a socket for", host, port);
+      continue;
+    }
+    auto made = std::make_unique<Rendezvous>(std::move(fd));
+    if (connect(made->fd_.get(), at->ai_addr, at->ai_addrlen) == 0) return made;
+    failed = Failed("connect to", host, port);
   }
-  return made;
+  return tl::unexpected(failed);
 }
 
-Rendezvous::Rendezvous(int fd) : fd_(fd) {
+Rendezvous::Rendezvous(UniqueFd fd) : fd_(std::move(fd)) {
   const timeval patience{kPatience_s, 0};
-  setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-  setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-}
-
-Rendezvous::~Rendezvous() {
-  close(fd_);
+  setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  setsockopt(fd_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 }
 
 Status Rendezvous::Send(const std::string& line) {
   const std::string text = line + "\n";
-  if (send(fd_, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size())) {
+  if (send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size())) {
     return Status(StatusCode::kUnavailable, fmt::format("the other end is gone: {}", std::strerror(errno)));
   }
   return Status::Ok();
@@ -76,7 +76,7 @@ Result<std::string> Rendezvous::Receive() {
       return Error(StatusCode::kProtocol, fmt::format("a line of more than {} bytes: that is no weir-perf", kLineMax));
     }
     char buffer[512];
-    const ssize_t got = recv(fd_, buffer, sizeof(buffer), 0);
+    const ssize_t got = recv(fd_.get(), buffer, sizeof(buffer), 0);
     if (got < 0) {
       return Error(StatusCode::kUnavailable, fmt::format("nothing from the other end: {}", std::strerror(errno)));
     }
@@ -88,32 +88,26 @@ Result<std::string> Rendezvous::Receive() {
 Result<std::unique_ptr<MeetingPoint>> MeetingPoint::Open(const std::string& address, std::uint16_t port) {
   const auto at = Resolve(address, port, AI_PASSIVE);
   if (!at) return tl::unexpected(at.error());
-  const int fd = socket((*at)->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return tl::unexpected(Failed("make a socket for", address, port));
+  UniqueFd fd(socket((*at)->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return tl::unexpected(Failed("make a socket for", address, port));
   const int yes = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   sockaddr_storage bound{};
   socklen_t size = sizeof(bound);
-  if (bind(fd, (*at)->ai_addr, (*at)->ai_addrlen) != 0 || listen(fd, 8) != 0 ||
-      getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
-    const Status status = Failed("listen on", address, port);
-    close(fd);
-    return tl::unexpected(status);
+  if (bind(fd.get(), (*at)->ai_addr, (*at)->ai_addrlen) != 0 || listen(fd.get(), 8) != 0 ||
+      getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+    return tl::unexpected(Failed("listen on", address, port));
   }
   sockaddr_in in{};
   std::memcpy(&in, &bound, sizeof(in));  // The port is at the same place for IPv6.
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
-  return std::make_unique<MeetingPoint>(fd, ntohs(in.sin_port));
-}
-
-MeetingPoint::~MeetingPoint() {
-  close(fd_);
+  return std::make_unique<MeetingPoint>(std::move(fd), ntohs(in.sin_port));
 }
 
 Result<std::unique_ptr<Rendezvous>> MeetingPoint::Accept() {
-  const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
-  if (fd < 0) return Error(StatusCode::kUnavailable, fmt::format("cannot accept: {}", std::strerror(errno)));
-  return std::make_unique<Rendezvous>(fd);
+  UniqueFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!fd) return Error(StatusCode::kUnavailable, fmt::format("cannot accept: {}", std::strerror(errno)));
+  return std::make_unique<Rendezvous>(std::move(fd));
 }
 
 std::string HandleToText(const transport::Handle& handle) {

@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "coflow/status.h"
+#include "coflow/unique_fd.h"
 #include "transport/transport.h"
 
 namespace weir::tools {
@@ -18,17 +20,14 @@ class Rendezvous {
 
   /// Errors: kUnavailable with the address.
   static Result<std::unique_ptr<Rendezvous>> Connect(const std::string& host, std::uint16_t port);
-  explicit Rendezvous(int fd);
-  ~Rendezvous();
-  Rendezvous(const Rendezvous&) = delete;
-  Rendezvous& operator=(const Rendezvous&) = delete;
+  explicit Rendezvous(UniqueFd fd);
 
   Status Send(const std::string& line);
   /// Error kUnavailable when the other end is gone or silent, kProtocol when the line is too long.
   Result<std::string> Receive();
 
  private:
-  int fd_;
+  UniqueFd fd_;
   std::string read_;
 };
 
@@ -37,17 +36,14 @@ class MeetingPoint {
  public:
   /// Port 0: any. Errors: kUnavailable with address and reason.
   static Result<std::unique_ptr<MeetingPoint>> Open(const std::string& address, std::uint16_t port);
-  explicit MeetingPoint(int fd, std::uint16_t port) : fd_(fd), port_(port) {}
-  ~MeetingPoint();
-  MeetingPoint(const MeetingPoint&) = delete;
-  MeetingPoint& operator=(const MeetingPoint&) = delete;
+  MeetingPoint(UniqueFd fd, std::uint16_t port) : fd_(std::move(fd)), port_(port) {}
 
   std::uint16_t port() const { return port_; }
   /// Waits for the next one.
   Result<std::unique_ptr<Rendezvous>> Accept();
 
  private:
-  int fd_;
+  UniqueFd fd_;
   std::uint16_t port_;
 };
 

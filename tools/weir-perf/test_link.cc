@@ -31,7 +31,7 @@ Status Refused(const char* what) {
 }
 
 bool WriteTo(const char* path, const std::string& text) {
-  const Descriptor file(open(path, O_WRONLY | O_CLOEXEC));
+  const UniqueFd file(open(path, O_WRONLY | O_CLOEXEC));
   return file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
@@ -48,8 +48,8 @@ Status Separate() {
   return Refused("cannot have rights in a user namespace");
 }
 
-Descriptor OwnNamespace() {
-  return Descriptor(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+UniqueFd OwnNamespace() {
+  return UniqueFd(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
 }
 
 void SetAddress(sockaddr* to, const char* address) {
@@ -73,9 +73,9 @@ bool BringUp(int socket_fd, const char* device) {
 }
 
 /// The end of the cable in the namespace that the thread is in; none, and errno, when something is refused.
-Descriptor PlugIn(const char* address, std::uint32_t mtu) {
-  Descriptor tap(open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  const Descriptor control(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+UniqueFd PlugIn(const char* address, std::uint32_t mtu) {
+  UniqueFd tap(open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  const UniqueFd control(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request = About(TestLink::kDevice);
   request.ifr_flags = IFF_TAP | IFF_NO_PI;
   if (!tap || !control || ioctl(tap.get(), TUNSETIFF, &request) != 0) return {};
@@ -96,7 +96,7 @@ Descriptor PlugIn(const char* address, std::uint32_t mtu) {
 Result<std::unique_ptr<TestLink>> TestLink::Make(std::uint32_t mtu, std::uint64_t seed) {
   std::unique_ptr<TestLink> link(new TestLink(seed));
   if (Status status = Separate(); !status.ok()) return tl::unexpected(status);
-  const Descriptor ours = OwnNamespace();
+  const UniqueFd ours = OwnNamespace();
   link->ends_[0] = PlugIn(kOurs, mtu);
   if (!ours || !link->ends_[0]) return tl::unexpected(Refused("cannot make a TAP device"));
   if (unshare(CLONE_NEWNET) != 0) return tl::unexpected(Refused("cannot make a second network namespace"));
@@ -104,7 +104,7 @@ Result<std::unique_ptr<TestLink>> TestLink::Make(std::uint32_t mtu, std::uint64_
   link->ends_[1] = PlugIn(kTheirs, mtu);
   if (!link->other_ || !link->ends_[1]) return tl::unexpected(Refused("cannot make a second TAP device"));
   if (setns(ours.get(), CLONE_NEWNET) != 0) return tl::unexpected(Refused("cannot go back to the first namespace"));
-  link->stop_ = Descriptor(eventfd(0, EFD_CLOEXEC));
+  link->stop_ = UniqueFd(eventfd(0, EFD_CLOEXEC));
   if (!link->stop_) return tl::unexpected(Refused("cannot make an event"));
   link->thread_ = std::thread([carrier = link.get()] { carrier->Carry(); });
   return link;

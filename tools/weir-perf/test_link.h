@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "coflow/status.h"
-#include "tools/weir-perf/descriptor.h"
+#include "coflow/unique_fd.h"
 
 namespace weir::tools {
 
@@ -47,9 +47,9 @@ class TestLink {
   void Carry();
   void Pass(int from, int to);
 
-  Descriptor other_;
-  Descriptor ends_[2];
-  Descriptor stop_;
+  UniqueFd other_;
+  UniqueFd ends_[2];
+  UniqueFd stop_;
   std::mt19937_64 random_;  ///< Of the thread.
   std::atomic<double> lose_{0};
   std::atomic<std::uint64_t> lost_{0};
