@@ -38,7 +38,8 @@ class Model {
 /// `ports` of the fabric.
 std::unique_ptr<Model> MakeMaddModel(const Options& options, std::uint32_t ports);  ///< FIFO, SCF, NCF, LCF, SEBF
 std::unique_ptr<Model> MakeDarkModel(std::uint32_t ports);
-std::unique_ptr<Model> MakeFairModel(std::uint32_t ports);
+/// `doubt`: FairCoflow.
+std::unique_ptr<Model> MakeFairModel(std::uint32_t ports, double doubt = 1);
 std::unique_ptr<Model> MakePfpModel(std::uint32_t ports);
 
 }  // namespace weir::scheduler::coflowsim

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <span>
 
@@ -21,17 +22,49 @@ inline double PowerBelow(double value) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & kExponent);
 }
 
-/// The same for one amount and two times at least, without a call and a division where no power of two is near.
-inline double SubtractOneRepeatedly(double value, const double& amount, std::int64_t times) {
-  const double first = value - amount;
-  const double second = first - amount;
-  const double taken = first - second;
-  const double power = PowerBelow(second);
-  const auto rest = static_cast<double>(times);
-  if (first < 2 * power && second - power >= rest * taken) {
-    return second - (rest - 2) * taken;
+/// A value from which one amount after the other is subtracted, each some times over, as above. No call where no power
+/// of two is near: while the value stays above one, each difference takes away the amount rounded to the distance of
+/// the doubles there, as adding it to the power of two rounds it; unless it falls halfway between two. The product is a
+/// multiple of that distance, so nothing else is rounded.
+class FallingValue {
+ public:
+  explicit FallingValue(double value) : value_(value), power_(PowerBelow(value)) {}
+
+  double value() const { return value_; }
+
+  void Subtract(const double& amount, std::int64_t times) {
+    constexpr double kHalfDistance = 0x1p-53;  // Of two doubles, relative to the power of two below them.
+    const double taken = (power_ + amount) - power_;
+    const double after = value_ - static_cast<double>(times) * taken;
+    if (after > power_ && std::abs(amount - taken) != power_ * kHalfDistance) {
+      value_ = after;
+    } else {
+      SubtractNearPower(amount, times);
+    }
   }
-  return SubtractRepeatedly(value, {&amount, 1}, times);
+
+ private:
+  void SubtractNearPower(const double& amount, std::int64_t times) {
+    constexpr std::int64_t kFew = 4;  // A loop is faster.
+    if (times > kFew) {
+      value_ = SubtractRepeatedly(value_, {&amount, 1}, times);
+    } else {
+      for (; times > 0; --times) {
+        value_ -= amount;
+      }
+    }
+    power_ = PowerBelow(value_);
+  }
+
+  double value_;
+  double power_;
+};
+
+/// The same for one amount.
+inline double SubtractOneRepeatedly(double value, const double& amount, std::int64_t times) {
+  FallingValue falling(value);
+  falling.Subtract(amount, times);
+  return falling.value();
 }
 
 }  // namespace weir::scheduler::coflowsim
