@@ -118,7 +118,8 @@ std::vector<Finding> Examine(const BackendSettings& settings) {
 Backend RdmaBackend() {
   FaultSupport faults;
   faults.no_link =
-      "a device of RDMA cannot be put on the link that weir-perf makes; cut its cable or switch port instead";
+      "an RDMA device cannot be put on the link that weir-perf makes; name a program that cuts the one between two "
+      "devices, by its switch or tc: --link_program";
   return {"rdma", "verbs: InfiniBand and RoCE", Make, Examine, faults};
 }
 

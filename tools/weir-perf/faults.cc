@@ -42,24 +42,24 @@ bool MustBeNoticed(Fault fault) {
 /// Does to the peer or the link what a scenario says, as the soak goes on. Look() runs between the soak's steps.
 class Doer {
  public:
-  Doer(Fault fault, const FaultOptions& options, const FaultPeer& peer, TestLink* link)
-      : fault_(fault), options_(options), peer_(peer), link_(link) {
-    if (fault == Fault::kLoss) link_->Lose(options.loss);
+  Doer(Fault fault, const FaultOptions& options, const FaultPeer& peer, const Lose& lose)
+      : fault_(fault), options_(options), peer_(peer), lose_(lose) {
+    if (fault == Fault::kLoss) Tell(options.loss);
   }
   ~Doer() {
-    if (Passes(fault_) && begun_ && !over_) End();
-    if (link_ != nullptr) link_->Lose(0);
+    if (fault_ == Fault::kFreeze && begun_ && !over_) peer_.Signal(SIGCONT);
   }
   Doer(const Doer&) = delete;
   Doer& operator=(const Doer&) = delete;
 
   Status Look(const SoakResult& seen) {
+    if (!link_.ok()) return link_;
+    if (!begun_ && seen.bytes >= options_.bytes / kBefore) Begin();
     const Nanoseconds now = SteadyClock().Now();
-    if (!begun_ && seen.bytes >= options_.bytes / kBefore) Begin(now);
     if (begun_ && Passes(fault_) && !over_ && now >= began_ + options_.lasts) {
       End();
       over_ = true;
-      moved_ = now;
+      moved_ = SteadyClock().Now();
       bytes_ = seen.bytes;
     }
     if (seen.bytes != bytes_ || moved_ == 0) {
@@ -74,6 +74,12 @@ class Doer {
                   fmt::format("nothing came for {:.0f} s, and nobody said why", ToSeconds(patience)));
   }
 
+  /// Puts the link in order if the scenario left it otherwise. The first error that the link gave.
+  Status Mend() {
+    if (lossy_) Tell(0);
+    return link_;
+  }
+
   bool begun() const { return begun_; }
   bool hung() const { return hung_; }
   Nanoseconds began() const { return began_; }
@@ -81,23 +87,32 @@ class Doer {
   Nanoseconds resumed() const { return resumed_; }
 
  private:
-  void Begin(Nanoseconds now) {
+  /// The fault begins when whoever does it says that it is done: a link may take its time.
+  void Begin() {
     begun_ = true;
-    began_ = now;
     if (fault_ == Fault::kKill) peer_.Signal(SIGKILL);
     if (fault_ == Fault::kFreeze) peer_.Signal(SIGSTOP);
-    if (fault_ == Fault::kCut || fault_ == Fault::kFlap) link_->Lose(1);
+    if (fault_ == Fault::kCut || fault_ == Fault::kFlap) Tell(1);
+    began_ = SteadyClock().Now();
   }
 
-  void End() const {
+  void End() {
     if (fault_ == Fault::kFreeze) peer_.Signal(SIGCONT);
-    if (fault_ == Fault::kFlap) link_->Lose(0);
+    if (fault_ == Fault::kFlap) Tell(0);
+  }
+
+  void Tell(double probability) {
+    lossy_ = probability > 0;
+    const Status told = lose_(probability);
+    if (link_.ok()) link_ = told;
   }
 
   Fault fault_;
   const FaultOptions& options_;
   const FaultPeer& peer_;
-  TestLink* link_;
+  const Lose& lose_;
+  Status link_;         ///< What the link said.
+  bool lossy_ = false;  ///< What it was told last.
   bool begun_ = false;
   bool over_ = false;
   bool hung_ = false;
@@ -247,7 +262,7 @@ Status FaultPeer::Await() {
   }
 }
 
-Result<FaultResult> MeasureFault(Fault fault, const FaultOptions& options, const FaultPeer& peer, TestLink* link,
+Result<FaultResult> MeasureFault(Fault fault, const FaultOptions& options, const FaultPeer& peer, const Lose& lose,
                                  Rendezvous* rendezvous, transport::Transport* transport) {
   FaultResult result;
   result.fault = fault;
@@ -259,10 +274,11 @@ Result<FaultResult> MeasureFault(Fault fault, const FaultOptions& options, const
   transport::Lane lane(&pacer, &directives);
   auto channels = AskFor(plan, rendezvous, transport, &lane);
   if (!channels) return tl::unexpected(channels.error());
-  Doer doer(fault, options, peer, link);
+  Doer doer(fault, options, peer, lose);
   SoakResult seen;
   Status end = Soak(plan, true, &*channels, &seen, [&](const SoakResult& now) { return doer.Look(now); });
   const Nanoseconds over = SteadyClock().Now();
+  if (const Status link = doer.Mend(); !link.ok()) return tl::unexpected(link);
   result.bytes = seen.bytes;
   if (end.ok()) {
     const auto told = rendezvous->Receive();

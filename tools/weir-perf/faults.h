@@ -83,9 +83,12 @@ struct FaultResult {
 std::string_view Verdict(const FaultResult& result);
 Sheet FaultsSheet(const std::vector<FaultResult>& results);
 
-/// Runs a soak with `peer` and does to it what `fault` says. `link` is null only where the fault does without. Errors:
-/// there could be no soak.
-Result<FaultResult> MeasureFault(Fault fault, const FaultOptions& options, const FaultPeer& peer, TestLink* link,
+/// Makes the link lose frames with this probability from now on, 0 .. 1; 1 is a cut. Error: it does not.
+using Lose = std::function<Status(double)>;
+
+/// Runs a soak with `peer` and does to it what `fault` says. `lose` is empty only where the fault does without, and the
+/// link is in order afterwards. Errors: there could be no soak, or the link does not do as it is told.
+Result<FaultResult> MeasureFault(Fault fault, const FaultOptions& options, const FaultPeer& peer, const Lose& lose,
                                  Rendezvous* rendezvous, transport::Transport* transport);
 
 }  // namespace weir::tools

@@ -16,6 +16,7 @@
 #include "tools/weir-perf/ends.h"
 #include "tools/weir-perf/faults.h"
 #include "tools/weir-perf/levels.h"
+#include "tools/weir-perf/link_program.h"
 #include "tools/weir-perf/measure.h"
 #include "tools/weir-perf/rendezvous.h"
 #include "tools/weir-perf/report.h"
@@ -48,7 +49,10 @@ DEFINE_int32(stripe_kb, 0, "in chunks of this; 0: the backend's default");
 DEFINE_string(
     scenarios, "all",
     "\"faults\": all, or some of kill,freeze,cut,flap,loss; the last three need a link of our own, so root or "
-    "user namespaces");
+    "user namespaces, or --link_program");
+DEFINE_string(link_program, "",
+              "\"faults\": a program that makes the link between the two ends lose that many percent of frames as its "
+              "one word says, 100 to cut it and 0 to mend it; empty: a link of our own");
 DEFINE_double(lasts_ms, 500, "\"faults\": how long freeze and flap last");
 DEFINE_double(loss_percent, 1, "\"faults\": of frames that loss loses, each way");
 DEFINE_string(peer_options, "", "\"faults\": --options of the peer; empty: as ours, or the backend's own for the link");
@@ -284,9 +288,17 @@ int Measure(const std::string& command, Rendezvous* rendezvous, weir::tools::Per
   return sheet ? Publish(*sheet, command, output) : Fail(sheet.error());
 }
 
+/// What carries the frames of a run of faults: a link of our own, one that a program of the user's loses frames of, or
+/// one that cannot be told to.
+struct FaultLink {
+  std::unique_ptr<weir::tools::TestLink> own;  ///< Null: the ends meet over loopback.
+  weir::tools::Lose lose;                      ///< Empty: it cannot, and why.
+  Status why;
+};
+
 /// One scenario with a peer of its own.
 Result<weir::tools::FaultResult> MeasureFault(weir::tools::Fault fault, const weir::tools::Backend& backend,
-                                              const std::string& peer_options, weir::tools::TestLink* link) {
+                                              const std::string& peer_options, const FaultLink& link) {
   const std::vector<std::string> flags{"--backend=" + FLAGS_backend,
                                        "--options=" + peer_options,
                                        "--interfaces=" + FLAGS_interfaces,
@@ -295,7 +307,7 @@ Result<weir::tools::FaultResult> MeasureFault(weir::tools::Fault fault, const we
                                        fmt::format("--dead_after_ms={}", FLAGS_dead_after_ms)};
   auto transport = MakeTransport(false);
   if (!transport) return tl::unexpected(transport.error());
-  auto peer = weir::tools::FaultPeer::Start(flags, link);
+  auto peer = weir::tools::FaultPeer::Start(flags, link.own.get());
   if (!peer) return tl::unexpected(peer.error());
   auto rendezvous = Rendezvous::Connect((*peer)->host(), (*peer)->port());
   if (!rendezvous) return tl::unexpected(rendezvous.error());
@@ -306,21 +318,30 @@ Result<weir::tools::FaultResult> MeasureFault(weir::tools::Fault fault, const we
   options.loss = FLAGS_loss_percent / 100;
   options.bytes = static_cast<weir::Bytes>((FLAGS_gb == 0 ? 0.1 : FLAGS_gb) * 1e9);
   options.seed = static_cast<std::uint32_t>(FLAGS_seed);
-  return weir::tools::MeasureFault(fault, options, **peer, link, rendezvous->get(), transport->get());
+  return weir::tools::MeasureFault(fault, options, **peer, link.lose, rendezvous->get(), transport->get());
 }
 
 /// A link for all scenarios, if the backend and this host can have one; else why not. Sets what the two ends use there,
 /// unless the user did.
-Result<std::unique_ptr<weir::tools::TestLink>> MakeLink(const weir::tools::Backend& backend,
-                                                        std::string* peer_options) {
+FaultLink MakeLink(const weir::tools::Backend& backend, std::string* peer_options) {
   const weir::tools::FaultSupport& support = backend.faults;
-  if (!support.no_link.empty()) return Error(StatusCode::kUnsupported, std::string(support.no_link));
+  if (!FLAGS_link_program.empty()) {
+    const auto tell = [program = weir::tools::LinkProgram(FLAGS_link_program)](double probability) {
+      return program.Lose(probability);
+    };
+    return {nullptr, tell, Status::Ok()};
+  }
+  if (!support.no_link.empty()) return {nullptr, {}, Status(StatusCode::kUnsupported, std::string(support.no_link))};
   auto link = weir::tools::TestLink::Make(support.mtu, static_cast<std::uint64_t>(FLAGS_seed));
-  if (!link) return link;
+  if (!link) return {nullptr, {}, link.error()};
   if (FLAGS_interfaces.empty()) FLAGS_interfaces = fmt::format("={}", weir::tools::TestLink::kDevice);
   if (FLAGS_options.empty()) FLAGS_options = support.options[0];
   if (peer_options->empty()) *peer_options = support.options[1];
-  return link;
+  const auto tell = [own = link->get()](double probability) {
+    own->Lose(probability);
+    return Status::Ok();
+  };
+  return {std::move(*link), tell, Status::Ok()};
 }
 
 Result<std::vector<weir::tools::Fault>> ParseFaults() {
@@ -343,19 +364,19 @@ int MeasureFaults(weir::tools::PerfOutput output) {
   if (!backend) return Fail(backend.error());
   if (const auto settings = Settings(false); !settings) return Fail(settings.error());
   std::string peer_options = FLAGS_peer_options;
-  const auto link = MakeLink(**backend, &peer_options);
-  if (!link && FLAGS_interfaces.empty()) FLAGS_interfaces = "=lo";
+  const FaultLink link = MakeLink(**backend, &peer_options);
+  if (link.own == nullptr && FLAGS_interfaces.empty()) FLAGS_interfaces = "=lo";
   if (peer_options.empty()) peer_options = FLAGS_options;
   std::vector<weir::tools::FaultResult> results;
   for (const weir::tools::Fault fault : *faults) {
-    if (!link && weir::tools::NeedsLink(fault)) {
-      if (FLAGS_scenarios != "all") return Fail(link.error());
+    if (!link.lose && weir::tools::NeedsLink(fault)) {
+      if (FLAGS_scenarios != "all") return Fail(link.why);
       results.emplace_back();
       results.back().fault = fault;
-      results.back().message = link.error().message();
+      results.back().message = link.why.message();
       continue;
     }
-    const auto result = MeasureFault(fault, **backend, peer_options, link ? link->get() : nullptr);
+    const auto result = MeasureFault(fault, **backend, peer_options, link);
     if (!result) return Fail(result.error());
     results.push_back(*result);
   }

@@ -109,10 +109,34 @@ class WeirPerf(unittest.TestCase):
         self.assertEqual((named.returncode, named.stdout), (1, ""))
         self.assertIn("run as root", named.stderr)
 
+    def test_faults_by_a_program_cut_and_mend_the_link(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program, told = os.path.join(folder, "link"), os.path.join(folder, "told")
+            with open(program, "w", encoding="ascii") as out:
+                out.write(f'#!/bin/sh\necho "$*" >>{told}\n')
+            os.chmod(program, 0o755)
+            flags = ("faults", "--gb=0.01", f"--link_program={program}")
+            code, out, error = run(*flags, "--scenarios=flap,loss", "--lasts_ms=20", "--loss_percent=0.5", "--output=csv")
+            self.assertEqual(code, 0, error)
+            self.assertEqual([row["outcome"] for row in csv.DictReader(out.splitlines())], ["went on"] * 2)
+            with open(told, encoding="ascii") as text:
+                self.assertEqual(text.read().split("\n"), ["100", "0", "0.5", "0", ""])
+            # One that does nothing is found out: the job went on over a link that was to be cut.
+            code, out, error = run(*flags, "--scenarios=cut", "--output=csv")
+            self.assertEqual(code, 1, error)
+            self.assertEqual([row["right"] for row in csv.DictReader(out.splitlines())], ["no"])
+
+    def test_a_program_that_cannot_cut_the_link_is_named(self):
+        for program, how in (("/bin/false", "ended with 1"), ("/no/such", "does not start")):
+            code, out, error = run("faults", "--gb=0.01", "--scenarios=cut", f"--link_program={program}")
+            self.assertEqual((code, out), (3, ""))
+            self.assertIn(f'--link_program: "{program} 100" {how}', error)
+
     def test_faults_that_a_backend_cannot_have_are_refused(self):
         code, out, error = run("faults", "--backend=rdma", "--scenarios=cut")
         self.assertEqual((code, out), (1, ""))
         self.assertIn("cannot be put on the link", error)
+        self.assertIn("--link_program", error)
 
     def test_wrong_usage_says_what_is_allowed(self):
         for arguments in (("pair", "--sizes=5G"), ("pair", "--test=x"), ("pair", "--output=xml"), ("pair", "--backend=pigeon"), ("pair", "--options=x=1"), ("pair", "--options=unsent_kb=-1"), ("pair", "--seconds=0.001"), ("coflows", "--coflows=9"), ("coflows", "--seconds=61"), ("coflows", "--step_ms=0"), ("levels", "--low=0"), ("levels", "--runs=60"), ("pair", "--options=in_kernel_kb=1"),
