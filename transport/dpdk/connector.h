@@ -21,7 +21,7 @@ class PacketConnector final : public Connector, private ChannelEnd {
   void OnPacket(const Header& header, const Datagram& datagram, Nanoseconds now) noexcept override;
   void OnOtherVersion() noexcept override;
   void AfterBurst(Nanoseconds) noexcept override {}
-  void OnTick(Nanoseconds) noexcept override {}
+  Nanoseconds OnTick(Nanoseconds) noexcept override { return Endpoint::kNever; }
   void Beat() noexcept override {}
   void Leave() noexcept override {}
 

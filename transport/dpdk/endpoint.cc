@@ -13,9 +13,10 @@ namespace weir::transport::dpdk {
 
 ChannelEnd::ChannelEnd(Endpoint* endpoint, Peer peer, const char* doing, std::uint64_t channel)
     : endpoint_(*endpoint), peer_(std::move(peer)), doing_(doing), channel_(channel) {
-  const Nanoseconds now = endpoint_.clock().Now();
-  heard_at_ = checked_at_ = beat_at_ = now;
+  heard_at_ = beat_at_ = endpoint_.clock().Now();
+  heard_served_ = endpoint_.served();
   endpoint_.Add(this);
+  endpoint_.WakeAt(this, heard_at_ + endpoint_.beat());
 }
 
 ChannelEnd::~ChannelEnd() {
@@ -24,32 +25,43 @@ ChannelEnd::~ChannelEnd() {
 
 void ChannelEnd::Unregister() noexcept {
   registered_ = false;
+  tick_.Unlink();
+  pace_.Unlink();
   endpoint_.Remove(this);
 }
 
-void ChannelEnd::CheckLife(Nanoseconds now) noexcept {
-  if (!failure_.ok()) return;
-  const Nanoseconds beat = endpoint_.options().dead_after / kBeats;
-  silent_ += std::min({now - checked_at_, kLookMax, beat});
-  checked_at_ = now;
-  if (silent_ >= beat * (kBeats - 1)) {  // The last part is for looks that are late: it is told within the bound.
-    return Fail(StatusCode::kUnavailable, "the link is dead: nothing came back within the bound");
+Nanoseconds ChannelEnd::CheckLife(Nanoseconds now) noexcept {
+  if (!failure_.ok()) return Endpoint::kNever;
+  const Nanoseconds beat = endpoint_.beat();
+  // The last beat is for looks that are late: it is told within the bound.
+  const Nanoseconds left = beat * (Endpoint::kBeats - 1) - (endpoint_.served() - heard_served_);
+  if (left <= 0) {
+    Fail(StatusCode::kUnavailable, "the link is dead: nothing came back within the bound");
+    return Endpoint::kNever;
   }
-  if (now - std::max(heard_at_, beat_at_) < beat) return;
-  beat_at_ = now;
-  if (endpoint_.neighbours().wanted(peer_.next_hop)) endpoint_.AskFor(peer_.next_hop);  // It may have moved.
-  Beat();
+  if (now - std::max(heard_at_, beat_at_) >= beat) {
+    beat_at_ = now;
+    if (endpoint_.neighbours().wanted(peer_.next_hop)) endpoint_.AskFor(peer_.next_hop);  // It may have moved.
+    Beat();
+  }
+  return std::min(std::max(heard_at_, beat_at_) + beat, now + left);
 }
 
 void ChannelEnd::Fail(StatusCode code, const std::string& what) noexcept {
   if (!failure_.ok()) return;
   failure_ = Status(code, fmt::format("{}, {} {}: {}", endpoint_.options().identity, doing_, peer_.name, what));
+  endpoint_.StopPacing(this);
   Leave();
   endpoint_.Flush();
 }
 
 Endpoint::Endpoint(EndpointOptions options, PacketPort* port, const Clock* clock, std::function<std::uint64_t()> random)
-    : options_(std::move(options)), port_(*port), clock_(*clock), random_(std::move(random)) {
+    : options_(std::move(options)),
+      port_(*port),
+      clock_(*clock),
+      random_(std::move(random)),
+      wheel_(clock->Now()),
+      served_at_(clock->Now()) {
   ends_.reserve(64);
   touched_.reserve(kChannelsMax);
   graves_.resize(kGraves);

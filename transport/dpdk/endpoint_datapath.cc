@@ -1,4 +1,5 @@
 // What an endpoint does for each packet. No allocation, lock or log for those of channels; a guard is for each burst.
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -39,6 +40,7 @@ void Endpoint::Touch(ChannelEnd* end) noexcept {
 void Endpoint::Serve(Nanoseconds now) noexcept {
   // Until the queue is empty, what comes out of it has waited.
   late_ = !drained_ || now - served_at_ > options_.queue_target / kLateShare;
+  served_ += std::clamp<Nanoseconds>(now - served_at_, 0, std::min(kLookMax, beat()));
   served_at_ = now;
   bool drained = false;
   for (std::size_t burst = 0; burst < kBurstsAtOnce && !drained; ++burst) {
@@ -52,11 +54,60 @@ void Endpoint::Serve(Nanoseconds now) noexcept {
     drained = count < frames_.size();
   }
   drained_ = drained || !late_;
-  if (now >= tick_at_) {
-    tick_at_ = now + kTickEvery;
-    for (const auto& [number, end] : ends_) end->OnTick(now);
-  }
+  RunTimers(now);
   Flush();
+}
+
+void Endpoint::RunTimers(Nanoseconds now) noexcept {
+  while (TimingWheel::Timer* expired = wheel_.Expire(now)) {
+    EndTimer* timer = static_cast<EndTimer*>(expired);
+    if (timer->thread == 0) {
+      const Nanoseconds next = timer->end->OnTick(now);
+      if (next != kNever) wheel_.Set(timer, next);
+    } else if (Thread* thread = ThreadOf(timer->thread); thread != nullptr) {
+      thread->due.Append(timer);
+    }
+  }
+  const std::uint64_t id = ThisThread();
+  const auto used = std::span(threads_).first(thread_count_);
+  const auto mine = std::find_if(used.begin(), used.end(), [id](const Thread& one) { return one.id == id; });
+  if (mine == used.end()) return;
+  for (int i = 0; i < kPacedAtOnce; ++i) {
+    Link* first = mine->due.first();
+    if (first == nullptr) return;
+    first->Unlink();
+    static_cast<EndTimer*>(first)->end->OnPaced(now);
+  }
+}
+
+std::uint64_t Endpoint::ThisThread() noexcept {
+  static_assert(sizeof(pthread_t) == sizeof(std::uint64_t));
+  return static_cast<std::uint64_t>(pthread_self());
+}
+
+/// Null when too many have channels that are due: theirs wait until they are asked.
+Endpoint::Thread* Endpoint::ThreadOf(std::uint64_t id) noexcept {
+  Thread* free = nullptr;
+  for (Thread& one : std::span(threads_).first(thread_count_)) {
+    if (one.id == id) return &one;
+    if (!one.due.linked()) free = &one;
+  }
+  if (free == nullptr && thread_count_ < kThreads) free = &threads_[thread_count_++];
+  if (free != nullptr) free->id = id;
+  return free;
+}
+
+void Endpoint::WakeAt(ChannelEnd* end, Nanoseconds at) noexcept {
+  if (!end->tick_.linked() || at < end->tick_.at()) wheel_.Set(&end->tick_, at);
+}
+
+void Endpoint::PaceAt(ChannelEnd* end, Nanoseconds at) noexcept {
+  end->pace_.thread = ThisThread();
+  wheel_.Set(&end->pace_, std::min(at, served_at_ + kPaceMax));
+}
+
+bool Endpoint::Paced(const ChannelEnd& end) const noexcept {
+  return end.pace_.linked() && end.pace_.thread == ThisThread();
 }
 
 void Endpoint::Dispatch(std::span<const std::byte> frame, Nanoseconds now) noexcept {

@@ -57,7 +57,7 @@ class PacketReceiver final : public Receiver, private ChannelEnd {
 
   void OnPacket(const Header& header, const Datagram& datagram, Nanoseconds now) noexcept override;
   void AfterBurst(Nanoseconds now) noexcept override;
-  void OnTick(Nanoseconds now) noexcept override;
+  Nanoseconds OnTick(Nanoseconds now) noexcept override;
   void Beat() noexcept override;
   void Leave() noexcept override;
 

@@ -37,6 +37,7 @@ Outcome PacketReceiver::Irecv(std::span<const Slot> slots, Request** request) no
   const Nanoseconds now = endpoint_.clock().Now();
   grants_wait_ = kGrantsAgain;
   grants_again_at_ = now + grants_wait_;
+  endpoint_.WakeAt(this, grants_again_at_);
   Say(Kind::kAck, 0, now);
   endpoint_.Flush();
   *request = receive;
@@ -149,13 +150,16 @@ void PacketReceiver::AfterBurst(Nanoseconds now) noexcept {
   Say(Kind::kAck, 0, now);
 }
 
-void PacketReceiver::OnTick(Nanoseconds now) noexcept {
-  CheckLife(now);
-  if (!failure_.ok() || grants_seen_ == next_receive_ || now < grants_again_at_) return;
-  grants_wait_ = std::min(2 * grants_wait_, kGrantsAgainMax);
-  grants_again_at_ = now + grants_wait_;
-  next_grant_ = grants_seen_;
-  Say(Kind::kAck, Header::kAnswer, now);
+Nanoseconds PacketReceiver::OnTick(Nanoseconds now) noexcept {
+  const Nanoseconds next = CheckLife(now);
+  if (!failure_.ok() || grants_seen_ == next_receive_) return next;
+  if (now >= grants_again_at_) {
+    grants_wait_ = std::min(2 * grants_wait_, kGrantsAgainMax);
+    grants_again_at_ = now + grants_wait_;
+    next_grant_ = grants_seen_;
+    Say(Kind::kAck, Header::kAnswer, now);
+  }
+  return std::min(next, grants_again_at_);
 }
 
 void PacketReceiver::Beat() noexcept {

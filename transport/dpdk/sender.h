@@ -85,14 +85,15 @@ class PacketSender final : public Sender, private ChannelEnd {
 
   void OnPacket(const Header& header, const Datagram& datagram, Nanoseconds now) noexcept override;
   void AfterBurst(Nanoseconds now) noexcept override;
-  void OnTick(Nanoseconds now) noexcept override;
+  Nanoseconds OnTick(Nanoseconds now) noexcept override;
+  void OnPaced(Nanoseconds now) noexcept override;
   void Beat() noexcept override;
   void Leave() noexcept override;
 
   void OnAck(const Ack& ack, bool late, Nanoseconds now) noexcept;
   bool TakeAck(const Ack& ack) noexcept;
   bool Acknowledge(std::uint32_t sequence) noexcept;
-  void TakeGrants(const Ack& ack) noexcept;
+  void TakeGrants(const Ack& ack, Nanoseconds now) noexcept;
   Nanoseconds MeasureRoundTrip(const Ack& ack, Nanoseconds now) noexcept;
   void FindLost() noexcept;
   void Probe(Nanoseconds now) noexcept;
@@ -136,6 +137,7 @@ class PacketSender final : public Sender, private ChannelEnd {
   Bytes lost_bytes_ = 0;          ///< Found,
   Bytes acknowledged_bytes_ = 0;  ///< and acknowledged, since congestion control was told.
   bool limited_ = false;          ///< The window was too small for a segment since then.
+  bool refused_ = false;          ///< The lane let nothing pass in this call.
 
   std::vector<Granted> granted_;  ///< By receive, modulo its size.
   std::uint32_t grants_seen_ = 0;

@@ -13,6 +13,8 @@ constexpr Nanoseconds kTimeoutMin = 2 * kMillisecond;
 constexpr Nanoseconds kTimeoutMax = 500 * kMillisecond;
 constexpr Nanoseconds kProbeMin = 50 * kMicrosecond;
 constexpr Nanoseconds kRoundTripMax = 60 * kSecond;
+/// Grants that came are confirmed within that, by a segment if there is one.
+constexpr Nanoseconds kConfirmAfter = 100 * kMicrosecond;
 /// Packets that a call sends at most, so that one channel does not keep its thread from the others.
 constexpr int kPacketsAtOnce = 64;
 /// The lane is asked for so much at a time.
@@ -97,18 +99,27 @@ Outcome PacketSender::Test(Request* request, std::span<Bytes> sizes) noexcept {
 }
 
 void PacketSender::Progress(Nanoseconds now) noexcept {
+  const bool waits = endpoint_.Paced(*this) && !lane_->Changed();
+  if (waits && endpoint_.Fresh(now)) return;
   endpoint_.Serve(now);
   if (!failure_.ok()) {
     if (lane_ != nullptr) lane_->Idle();
     return;
   }
   CheckTimeout(now);
-  Pump(now);
+  if (!waits) Pump(now);
   endpoint_.Flush();
 }
 
-/// What was lost first, then what is new, while window, grants, lane and port allow.
+void PacketSender::OnPaced(Nanoseconds now) noexcept {
+  if (failure_.ok()) Pump(now);
+}
+
+/// What was lost first, then what is new, while window, grants, lane and port allow. Where it is rate or gate that do
+/// not, it goes on when its time has come.
 void PacketSender::Pump(Nanoseconds now) noexcept {
+  refused_ = false;
+  endpoint_.StopPacing(this);
   for (int i = 0; i < kPacketsAtOnce && failure_.ok(); ++i) {
     if (!(lost_.head != kNone ? Repeat(now) : SendNew(now))) break;
   }
@@ -117,6 +128,7 @@ void PacketSender::Pump(Nanoseconds now) noexcept {
     lane_->Return(allowance_);
     allowance_ = 0;
   }
+  if (refused_ && lane_->WaitsForTime()) endpoint_.PaceAt(this, lane_->AskAgainAt(now));
   if (lost_.head != kNone || queue_size_ > 0) lane_->Waits(now);
   Rest(now);
 }
@@ -140,7 +152,8 @@ bool PacketSender::Fits(Bytes bytes) noexcept {
 bool PacketSender::Afford(Bytes bytes, Bytes wanted, Nanoseconds now) noexcept {
   if (lane_ == nullptr || allowance_ >= bytes) return true;
   allowance_ += lane_->Admit(std::max(bytes, std::min(wanted, kAllowance)) - allowance_, now);
-  return allowance_ >= bytes;
+  refused_ = allowance_ < bytes;
+  return !refused_;
 }
 
 bool PacketSender::Repeat(Nanoseconds now) noexcept {
@@ -245,7 +258,7 @@ void PacketSender::OnPacket(const Header& header, const Datagram& datagram, Nano
 }
 
 void PacketSender::OnAck(const Ack& ack, bool late, Nanoseconds now) noexcept {
-  TakeGrants(ack);
+  TakeGrants(ack, now);
   // An old one, or one of what was never sent.
   if (ack.cumulative - oldest_ > next_ - oldest_) return;
   const bool progress = TakeAck(ack);
@@ -370,13 +383,14 @@ void PacketSender::CheckTimeout(Nanoseconds now) noexcept {
   }
 }
 
-void PacketSender::TakeGrants(const Ack& ack) noexcept {
+void PacketSender::TakeGrants(const Ack& ack, Nanoseconds now) noexcept {
   for (std::uint32_t i = 0; i < ack.grants; ++i) {
     const std::uint32_t receive = ack.first_grant + i;
     if (receive - grants_seen_ >= granted_.size() || ack.grant[i].count > slots_) continue;
     Granted& granted = granted_[receive % granted_.size()];
     if (granted.there && granted.receive == receive) continue;
     granted = {ack.grant[i], receive, true, 0};
+    if (!confirm_) endpoint_.WakeAt(this, now + kConfirmAfter);
     confirm_ = true;
   }
   while (GrantOf(grants_seen_) != nullptr) grants_seen_++;
@@ -413,9 +427,10 @@ void PacketSender::AfterBurst(Nanoseconds) noexcept {
   if (confirm_ && failure_.ok()) SayPing(0);
 }
 
-void PacketSender::OnTick(Nanoseconds now) noexcept {
-  CheckLife(now);
+Nanoseconds PacketSender::OnTick(Nanoseconds now) noexcept {
+  const Nanoseconds next = CheckLife(now);
   if (confirm_ && failure_.ok()) SayPing(0);
+  return confirm_ && failure_.ok() ? std::min(next, now + kConfirmAfter) : next;
 }
 
 void PacketSender::Beat() noexcept {

@@ -5,7 +5,7 @@
 
 namespace weir::transport {
 Bytes Lane::Admit(Bytes wanted, Nanoseconds now) noexcept {
-  if (source_ != nullptr && (!fresh_ || source_->Version() != version_)) Refresh(now);
+  if (Changed()) Refresh(now);
   if (ClosedUntil(now) > now) {
     Idle();
     refusal_ = Refusal::kGate;

@@ -105,6 +105,11 @@ class Lane {
   void Idle() noexcept;
   /// When to ask again after a refusal at `now`: never later than what was refused would pass. For callers that sleep.
   Nanoseconds AskAgainAt(Nanoseconds now) const noexcept;
+  /// Whether the last refusal ends at AskAgainAt by nothing but time: for its rate or its gate. Nothing needs to be
+  /// asked before then, unless the directive has Changed.
+  bool WaitsForTime() const noexcept { return refusal_ == Refusal::kRate || refusal_ == Refusal::kGate; }
+  /// Whether there is a directive that was not heeded yet. A load and a comparison.
+  bool Changed() const noexcept { return source_ != nullptr && (!fresh_ || source_->Version() != version_); }
 
   const LaneCounters& counters() const { return counters_; }
   const LaneDirective& directive() const { return directive_; }

@@ -47,11 +47,14 @@ class Levels : public testing::Test {
   }
 
   void Connect(std::uint8_t level) {
-    Channel channel;
     LaneDirective directive;
     directive.level = level;
-    channel.directives =
-        std::make_unique<ScriptedDirectives>(&clock_, std::vector<ScriptedDirectives::Step>{{0, directive}});
+    Connect({{0, directive}});
+  }
+
+  void Connect(std::vector<ScriptedDirectives::Step> script) {
+    Channel channel;
+    channel.directives = std::make_unique<ScriptedDirectives>(&clock_, std::move(script));
     channel.lane = std::make_unique<Lane>(&pacer_, channel.directives.get());
     auto listener = std::move(transports_[1]->Listen(0, 1).value());
     auto connector = std::move(transports_[0]->Connect(0, listener->handle(), channel.lane.get()).value());
@@ -181,6 +184,81 @@ TEST_F(Levels, TheLinkIsLeftAtOnceWhenTheLastMessageEndsWhileAnotherChannelIsSer
   clock_.Advance(PacerOptions{}.linger_max);
   EXPECT_GT(channels_[0].lane->Admit(1000, clock_.Now()), 0u);
   channels_[0].lane->Idle();
+}
+
+LaneDirective Capped(double bits) {
+  LaneDirective directive;
+  directive.rate = BitsPerSecond(bits);
+  return directive;
+}
+
+/// One channel with a message under way that its owner does not ask for, and others that are asked.
+class Unasked : public Levels {
+ protected:
+  void Begin(std::vector<ScriptedDirectives::Step> script, Bytes size = kMessage) {
+    Start({});
+    Connect(std::move(script));
+    const Part part{memory_.data(), size, {}};
+    const Slot slot{room_.data(), kMessage, 0, {}};
+    ASSERT_EQ(channels_.back().receiver->Irecv(std::span(&slot, 1), &receive_), Outcome::kDone);
+    clock_.Advance(kMillisecond);
+    static_cast<void>(channels_.front().sender->Look());
+    ASSERT_EQ(channels_.back().sender->Isend(std::span(&part, 1), 0, &send_), Outcome::kDone);
+    began_ = clock_.Now();
+  }
+
+  /// How long until the message is there, while another channel is asked.
+  Nanoseconds Arrives(Nanoseconds at_most) {
+    while (clock_.Now() - began_ < at_most && channels_.back().receiver->Test(receive_, {}) == Outcome::kAgain) {
+      clock_.Advance(kStep);
+      static_cast<void>(channels_.front().sender->Look());
+    }
+    return clock_.Now() - began_;
+  }
+
+  Request* send_ = nullptr;
+  Request* receive_ = nullptr;
+  Nanoseconds began_ = 0;
+};
+
+TEST_F(Unasked, WhatWaitsForItsRateGoesOnInTheCallsOfOtherChannels) {
+  Begin({{0, Capped(8e6)}});
+  const Nanoseconds took = Arrives(kSecond);
+  // 64 KiB at 1 MB/s, less the 5 ms that were saved up.
+  EXPECT_GE(took, 60 * kMillisecond);
+  EXPECT_LE(took, 64 * kMillisecond);
+}
+
+TEST_F(Unasked, WhatWaitsForItsGateGoesOnInTheCallsOfOtherChannels) {
+  LaneDirective held;
+  held.hold_until = 200 * kMillisecond;
+  Begin({{0, held}}, 1000);
+  const Nanoseconds waits = held.hold_until - began_;
+  ASSERT_GT(waits, 10 * kMillisecond);
+  const Nanoseconds took = Arrives(kSecond);
+  EXPECT_GE(took, waits);
+  EXPECT_LE(took, waits + kMillisecond);
+}
+
+TEST_F(Unasked, ACapThatIsLiftedIsSeenWithinMilliseconds) {
+  Begin({{0, Capped(8e3)}, {500 * kMillisecond, Capped(1e9)}});
+  const Nanoseconds lifted = 500 * kMillisecond - began_;
+  ASSERT_GT(lifted, 10 * kMillisecond);
+  const Nanoseconds took = Arrives(10 * kSecond);
+  EXPECT_GE(took, lifted);
+  EXPECT_LE(took, lifted + 7 * kMillisecond);
+}
+
+TEST_F(Unasked, ACapThatIsLiftedIsSeenAtOnceByWhoAsks) {
+  Begin({{0, Capped(8e3)}, {500 * kMillisecond, {}}});
+  while (clock_.Now() < 500 * kMillisecond - kStep) {
+    clock_.Advance(kStep);
+    ASSERT_EQ(channels_.back().sender->Test(send_, {}), Outcome::kAgain);
+  }
+  clock_.Advance(2 * kStep);
+  const std::uint64_t before = wire_->sent();
+  ASSERT_EQ(channels_.back().sender->Test(send_, {}), Outcome::kAgain);
+  EXPECT_GE(wire_->sent() - before, 4u);
 }
 
 }  // namespace
