@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "tests/transport/allocation_counter.h"
+#include "tests/allocation_counter.h"
 #include "transport/dpdk/packet_transport.h"
 #include "transport/fake/manual_clock.h"
 #include "transport/fake/scripted_directives.h"

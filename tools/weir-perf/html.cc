@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tools/html_text.h"
 #include "tools/weir-perf/sheet.h"
 
 namespace weir::tools {
@@ -29,26 +30,6 @@ svg text{font:12px system-ui,sans-serif;fill:#444}
 </style>
 <h1>weir-perf</h1>
 )";
-
-std::string Escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += c;
-    }
-  }
-  return safe;
-}
 
 double Most(const Sheet& sheet) {
   double most = 0;
@@ -78,15 +59,15 @@ void PrintAxes(const Sheet& sheet, double most, std::ostream* out) {
   const std::size_t every = std::max<std::size_t>(sheet.marks.size() / 10, 1);
   for (std::size_t i = 0; i < sheet.marks.size(); i += every) {
     fmt::print(*out, "<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>", X(sheet, i),
-               kHeight - kBottom + 16, Escaped(sheet.marks[i]));
+               kHeight - kBottom + 16, HtmlText(sheet.marks[i]));
   }
   fmt::print(*out, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", kWidth - 10, kHeight - 4,
-             Escaped(sheet.axis));
+             HtmlText(sheet.axis));
 }
 
 void PrintChart(const Sheet& sheet, std::ostream* out) {
   const double most = Most(sheet);
-  fmt::print(*out, "<p>{}</p>\n<svg viewBox=\"0 0 {} {}\" role=\"img\">\n", Escaped(sheet.unit), kWidth, kHeight);
+  fmt::print(*out, "<p>{}</p>\n<svg viewBox=\"0 0 {} {}\" role=\"img\">\n", HtmlText(sheet.unit), kWidth, kHeight);
   PrintAxes(sheet, most, out);
   for (std::size_t c = 0; c < sheet.curves.size(); ++c) {
     fmt::print(*out, "<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"2\" points=\"",
@@ -95,12 +76,12 @@ void PrintChart(const Sheet& sheet, std::ostream* out) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       fmt::print(*out, "{:.1f},{:.1f} ", X(sheet, i), Y(values[i], most));
     }
-    fmt::print(*out, "\"><title>{}</title></polyline>\n", Escaped(sheet.curves[c].name));
+    fmt::print(*out, "\"><title>{}</title></polyline>\n", HtmlText(sheet.curves[c].name));
   }
   *out << "</svg>\n<p>";
   for (std::size_t c = 0; c < sheet.curves.size(); ++c) {
     fmt::print(*out, "<span style=\"color:{}\">&#9632;</span> {} &nbsp; ", kColours[c % kColours.size()],
-               Escaped(sheet.curves[c].name));
+               HtmlText(sheet.curves[c].name));
   }
   *out << "</p>\n";
 }
@@ -111,12 +92,12 @@ void PrintRows(const Sheet& sheet, std::ostream* out) {
   };
   *out << "<table><tr>";
   for (std::size_t i = 0; i < sheet.columns.size(); ++i) {
-    fmt::print(*out, "<th{}>{}</th>", kind(i), Escaped(sheet.columns[i].heading));
+    fmt::print(*out, "<th{}>{}</th>", kind(i), HtmlText(sheet.columns[i].heading));
   }
   *out << "</tr>\n";
   for (const auto& row : sheet.rows) {
     *out << "<tr>";
-    for (std::size_t i = 0; i < row.size(); ++i) fmt::print(*out, "<td{}>{}</td>", kind(i), Escaped(row[i].shown));
+    for (std::size_t i = 0; i < row.size(); ++i) fmt::print(*out, "<td{}>{}</td>", kind(i), HtmlText(row[i].shown));
     *out << "</tr>\n";
   }
   *out << "</table>\n";
@@ -126,12 +107,12 @@ void PrintRows(const Sheet& sheet, std::ostream* out) {
 
 void PrintHtml(const std::vector<Sheet>& sheets, std::string_view setting, std::ostream* out) {
   *out << kHead;
-  fmt::print(*out, "<p><code>{}</code></p>\n", Escaped(setting));
+  fmt::print(*out, "<p><code>{}</code></p>\n", HtmlText(setting));
   for (const Sheet& sheet : sheets) {
-    fmt::print(*out, "<h2>{}</h2>\n", Escaped(sheet.title));
+    fmt::print(*out, "<h2>{}</h2>\n", HtmlText(sheet.title));
     if (!sheet.curves.empty()) PrintChart(sheet, out);
     PrintRows(sheet, out);
-    if (!sheet.notes.empty()) fmt::print(*out, "<p>{}</p>\n", Escaped(sheet.notes));
+    if (!sheet.notes.empty()) fmt::print(*out, "<p>{}</p>\n", HtmlText(sheet.notes));
   }
 }
 

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "tools/html_text.h"
+
 namespace weir::tools {
 namespace {
 
@@ -151,29 +153,6 @@ std::string QuantileMarks(const std::vector<double>& sorted, const LogAxis& axis
 }
 
 }  // namespace
-
-std::string HtmlText(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return safe;
-}
 
 std::string PolicyColour(std::size_t index) {
   return fmt::format("var(--p{})", index % kColours);

@@ -18,8 +18,6 @@ struct ChartRun {
   const RunRecorder& recorder;
 };
 
-/// Text that may stand in HTML, in an attribute too.
-std::string HtmlText(std::string_view text);
 /// The colour of the i-th policy, and how its line is broken, so that more of them than colours can be told apart.
 std::string PolicyColour(std::size_t index);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tools/html_text.h"
+
 namespace weir::tools {
 namespace {
 

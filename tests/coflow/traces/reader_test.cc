@@ -4,19 +4,10 @@
 
 #include <sstream>
 
+#include "tests/coflow/traces/trace_text.h"
+
 namespace weir::traces {
 namespace {
-
-Result<Trace> Read(const std::string& text) {
-  return LoadStream(std::make_unique<std::istringstream>(text), "t");
-}
-
-/// The message of a trace that must be refused.
-std::string Refusal(const std::string& text) {
-  const auto trace = Read(text);
-  EXPECT_FALSE(trace) << text;
-  return trace ? std::string() : trace.error().message();
-}
 
 TEST(FacebookReader, SplitsAReducerEvenlyOverItsMappers) {
   const auto trace = Read("5 1\n7 1500 2 1 3 2 0:4.0 4:2.0\n");

@@ -5,20 +5,10 @@
 #include <sstream>
 
 #include "coflow/traces/flow_list_readers.h"
+#include "tests/coflow/traces/trace_text.h"
 
 namespace weir::traces {
 namespace {
-
-Result<Trace> Read(const std::string& text) {
-  return LoadStream(std::make_unique<std::istringstream>(text), "t");
-}
-
-/// The message of a trace that must be refused.
-std::string Refusal(const std::string& text) {
-  const auto trace = Read(text);
-  EXPECT_FALSE(trace) << text;
-  return trace ? std::string() : trace.error().message();
-}
 
 TEST(TerraReader, AStageIsACoflowAfterThoseOfItsSources) {
   const auto trace = Read(

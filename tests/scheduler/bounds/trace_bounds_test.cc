@@ -6,6 +6,7 @@
 #include "scheduler/bounds/bounds.h"
 #include "scheduler/policy/policy.h"
 #include "scheduler/sim/matching_sim.h"
+#include "tests/coflow/traces/public_trace.h"
 
 namespace weir::scheduler {
 namespace {
@@ -78,15 +79,9 @@ TEST(TraceBounds, ArrivalsAreRoundedAsInTheSimulation) {
   EXPECT_EQ(ProblemOf(trace, options).release, std::vector<double>{20});
 }
 
-class PublicTraceBounds : public testing::Test {
+class PublicTraceBounds : public traces::PublicTraceTest {
  protected:
-  void SetUp() override {
-    auto trace = traces::Load("FB2010-1Hr-150-0.txt");
-    if (!trace && trace.error().code() == StatusCode::kNotFound) {
-      GTEST_SKIP() << "FB2010-1Hr-150-0.txt is not in WEIR_TRACES";
-    }
-    ASSERT_TRUE(trace) << trace.error().message();
-    trace_ = std::move(*trace);
+  PublicTraceBounds() {
     options_.scale = TimeScale::CoflowSim(134'217'728.0);
     options_.arrival_step = 1'048'576;
   }
@@ -95,7 +90,6 @@ class PublicTraceBounds : public testing::Test {
     return sum / options_.scale.ticks_per_ms / static_cast<double>(trace_.coflows.size());
   }
 
-  traces::Trace trace_;
   SimOptions options_;
 };
 

@@ -8,22 +8,13 @@
 #include "scheduler/sim/fluid_sim.h"
 #include "scheduler/sim/matching_sim.h"
 #include "scheduler/sim/summary.h"
+#include "tests/coflow/traces/public_trace.h"
 
 namespace weir::scheduler {
 namespace {
 
-/// The field's public trace is not part of the project; without it these tests say so and are skipped.
-class PublicTrace : public testing::Test {
+class PublicTrace : public traces::PublicTraceTest {
  protected:
-  void SetUp() override {
-    auto trace = traces::Load("FB2010-1Hr-150-0.txt");
-    if (!trace && trace.error().code() == StatusCode::kNotFound) {
-      GTEST_SKIP() << "FB2010-1Hr-150-0.txt is not in WEIR_TRACES";
-    }
-    ASSERT_TRUE(trace) << trace.error().message();
-    trace_ = std::move(*trace);
-  }
-
   Summary Simulate(const std::string& policy, double delay_ms = 0, int levels = 0, std::uint64_t seed = 1,
                    std::int64_t reporting_steps = 0) {
     constexpr double kPortRate = 134'217'728.0;
@@ -44,8 +35,6 @@ class PublicTrace : public testing::Test {
     EXPECT_TRUE(outcome) << outcome.error().message();
     return Summarise(*outcome, trace_.ports, options.scale);
   }
-
-  traces::Trace trace_;
 };
 
 TEST_F(PublicTrace, HasTheKnownShape) {

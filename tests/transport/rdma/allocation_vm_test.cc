@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "tests/transport/allocation_counter.h"
+#include "tests/allocation_counter.h"
 #include "tests/transport/rdma/vm_ends.h"
 
 namespace weir::transport::rdma {

@@ -1,4 +1,4 @@
-#include "tests/transport/allocation_counter.h"
+#include "tests/allocation_counter.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -10,7 +10,7 @@ std::atomic<std::uint64_t> allocations{0};
 
 void* Count(std::size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(size)) return memory;
+  if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
   throw std::bad_alloc();
 }
 
@@ -35,6 +35,6 @@ void operator delete[](void* memory, std::size_t) noexcept {
   std::free(memory);
 }
 
-std::uint64_t weir::transport::Allocations() {
+std::uint64_t weir::Allocations() {
   return allocations.load();
 }

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-namespace weir::transport {
+namespace weir {
 
 /// Calls of operator new in this program so far. Linking allocation_counter.cc makes it count. Any thread.
 std::uint64_t Allocations();
 
-}  // namespace weir::transport
+}  // namespace weir
