@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "scheduler/rate/allocator.h"
+#include "scheduler/rate/ordered_filling.h"
 #include "scheduler/rate/progressive_filling.h"
 #include "scheduler/share/correlated.h"
 
@@ -59,8 +60,7 @@ class CorrelatedRate final : public RateAllocator {
 
   /// `progress` is bytes per tick on the link with most demand.
   void SetProgress(double progress, std::size_t k, FlowGroup* group) {
-    const auto& demand = tenants_[k].demand;
-    const double largest = demand.empty() ? 0.0 : *std::max_element(demand.begin(), demand.end());
+    const double largest = shares_.largest_demand(k);
     const double before = group->proportional();
     group->SetProportional(largest > 0 ? progress / largest : 0.0);
     changed_.push_back(group->proportional() != before ? group->live() : 0);
@@ -70,23 +70,35 @@ class CorrelatedRate final : public RateAllocator {
   void AddSpare(std::span<const RankedGroup> one, std::span<const double> shares, std::span<const double> capacity) {
     constexpr double kRoomSlack = 1e-9;  // relative to the capacity; below it is rounding
     FlowGroup* group = one.front().group;
-    spare_.assign(capacity.size(), 0.0);
     const auto links = group->links();
+    spare_.resize(links.size());
     for (std::size_t local = 0; local < links.size(); ++local) {
       const double spare = shares[local] - group->Use(local);
-      spare_[links[local]] = spare > capacity[links[local]] * kRoomSlack ? spare : 0.0;
+      spare_[local] = spare > capacity[links[local]] * kRoomSlack ? spare : 0.0;
     }
-    filling_.Open(spare_);
-    changed_.back() = std::max(changed_.back(), filling_.Fill(one));
+    changed_.back() = std::max(
+        changed_.back(), group->has_inner_links() ? FillPaths(one, capacity.size()) : ordered_.Fill(group, spare_));
+  }
+
+  std::size_t FillPaths(std::span<const RankedGroup> one, std::size_t links) {
+    room_.assign(links, 0.0);
+    const auto of_group = one.front().group->links();
+    for (std::size_t local = 0; local < of_group.size(); ++local) {
+      room_[of_group[local]] = spare_[local];
+    }
+    filling_.Open(room_);
+    return filling_.Fill(one);
   }
 
   bool hug_;
   CorrelatedShares shares_;
-  ProgressiveFilling filling_;
+  OrderedFilling ordered_;      ///< Of groups without inner links,
+  ProgressiveFilling filling_;  ///< and of others.
   std::vector<CorrelatedTenant> tenants_;
   std::vector<double> demand_;        ///< By tenant, then by local link; so are the shares.
   std::vector<double> given_;         ///< Shares, or progress by tenant.
-  std::vector<double> spare_;         ///< By link.
+  std::vector<double> spare_;         ///< By local link.
+  std::vector<double> room_;          ///< By link.
   std::vector<std::size_t> changed_;  ///< By tenant: flows with another rate than before.
 };
 

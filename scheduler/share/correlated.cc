@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace weir::scheduler {
 namespace {
@@ -9,18 +10,35 @@ namespace {
 /// Room below this share of a link's capacity is a rounding error.
 constexpr double kRoomSlack = 1e-9;
 
+/// 0 for none. Several ways, so that comparisons need not wait for each other.
+double LargestOf(std::span<const double> demand) {
+  constexpr std::size_t kWays = 8;
+  double largest[kWays] = {};
+  std::size_t i = 0;
+  for (; i + kWays <= demand.size(); i += kWays) {
+    for (std::size_t way = 0; way < kWays; ++way) {
+      largest[way] = demand[i + way] > largest[way] ? demand[i + way] : largest[way];
+    }
+  }
+  for (; i < demand.size(); ++i) {
+    largest[0] = std::max(largest[0], demand[i]);
+  }
+  return *std::max_element(largest, largest + kWays);
+}
+
 }  // namespace
 
 void CorrelatedShares::Scale(std::span<const CorrelatedTenant> tenants, std::span<const BytesPerSecond> capacity) {
-  scale_.assign(tenants.size(), 0.0);
+  largest_.resize(tenants.size());
+  scale_.resize(tenants.size());
+  const bool all_alive = std::all_of(capacity.begin(), capacity.end(), [](double each) { return each > 0; });
   for (std::size_t k = 0; k < tenants.size(); ++k) {
-    double largest = 0;
     bool blocked = false;
-    for (std::size_t i = 0; i < tenants[k].links.size(); ++i) {
-      largest = std::max(largest, tenants[k].demand[i]);
+    for (std::size_t i = 0; !all_alive && i < tenants[k].links.size(); ++i) {
       blocked |= tenants[k].demand[i] > 0 && capacity[tenants[k].links[i]] <= 0;
     }
-    scale_[k] = largest > 0 && !blocked ? 1 / largest : 0.0;
+    largest_[k] = LargestOf(tenants[k].demand);
+    scale_[k] = largest_[k] > 0 && !blocked ? 1 / largest_[k] : 0.0;
   }
 }
 
@@ -82,71 +100,92 @@ void CorrelatedShares::Drf(std::span<const CorrelatedTenant> tenants, std::span<
   }
 }
 
-void CorrelatedShares::SortClaims(std::span<const CorrelatedTenant> tenants, std::size_t links) {
-  begin_.assign(links + 1, 0);
-  const auto for_each = [&](auto visit) {
-    std::size_t share = 0;
-    for (std::size_t k = 0; k < tenants.size(); ++k) {
-      for (std::size_t i = 0; i < tenants[k].links.size(); ++i, ++share) {
-        if (const double demand = tenants[k].demand[i] * scale_[k]; demand > 0) {
-          visit(tenants[k].links[i], Claim{share, tenants[k].weight, demand});
-        }
-      }
+bool CorrelatedShares::SameLinks(std::span<const CorrelatedTenant> tenants, std::size_t links) const {
+  std::size_t first = 0;
+  for (const CorrelatedTenant& tenant : tenants) {
+    if (first + tenant.links.size() > link_.size() ||
+        !std::equal(tenant.links.begin(), tenant.links.end(), link_.begin() + static_cast<std::ptrdiff_t>(first))) {
+      return false;
     }
-  };
-  for_each([this](LinkIndex link, const Claim&) { ++begin_[link + 1]; });
+    first += tenant.links.size();
+  }
+  return first == link_.size() && begin_.size() == links + 1;
+}
+
+void CorrelatedShares::IndexClaims(std::span<const CorrelatedTenant> tenants, std::size_t links) {
+  link_.clear();
+  for (const CorrelatedTenant& tenant : tenants) {
+    link_.insert(link_.end(), tenant.links.begin(), tenant.links.end());
+  }
+  begin_.assign(links + 1, 0);
+  for (const LinkIndex link : link_) {
+    ++begin_[link + 1];
+  }
   for (std::size_t link = 0; link < links; ++link) {
     begin_[link + 1] += begin_[link];
   }
-  claims_.resize(begin_[links]);
-  for_each([this](LinkIndex link, const Claim& claim) { claims_[begin_[link]++] = claim; });
+  place_.clear();
+  for (const LinkIndex link : link_) {
+    place_.push_back(static_cast<std::uint32_t>(begin_[link]++));
+  }
   for (std::size_t link = links; link > 0; --link) {  // Each begin has moved to the next one's place.
     begin_[link] = begin_[link - 1];
   }
   begin_[0] = 0;
-  for (std::size_t link = 0; link < links; ++link) {
-    std::sort(claims_.begin() + static_cast<std::ptrdiff_t>(begin_[link]),
-              claims_.begin() + static_cast<std::ptrdiff_t>(begin_[link + 1]), [](const Claim& a, const Claim& b) {
-                return a.demand != b.demand ? a.demand < b.demand : a.share < b.share;
-              });
-  }
+  claims_.resize(link_.size());
 }
 
-/// Raises the smallest shares for their weight together until the link is full or they are at the guarantee.
-void CorrelatedShares::FillLink(std::span<const Claim> claims, double guarantee, BytesPerSecond capacity,
-                                std::vector<BytesPerSecond>& shares) {
-  double others = 0;  // What those keep that are not raised.
-  for (const Claim& claim : claims) {
-    others += claim.weight * claim.demand * guarantee;
-  }
+/// The level to which the smallest shares for their weight rise together: where the link is full, or the guarantee.
+/// What the link needs for a level is convex in it, and what it would be if all were raised is too high: so Newton's
+/// method comes down to where it belongs, and whoever is above the level once stays so.
+BytesPerSecond CorrelatedShares::LevelOf(std::span<const Claim> claims, double guarantee, BytesPerSecond capacity) {
   double raised = 0;  // Weight.
-  double level = guarantee;
-  for (std::size_t i = 0; i < claims.size(); ++i) {
-    raised += claims[i].weight;
-    others -= claims[i].weight * claims[i].demand * guarantee;
-    const double next = i + 1 < claims.size() ? claims[i + 1].demand * guarantee : guarantee;
-    if (raised * next + others >= capacity) {
-      level = std::max((capacity - others) / raised, claims[i].demand * guarantee);
-      break;
-    }
-  }
   for (const Claim& claim : claims) {
-    shares[claim.share] = claim.weight * std::max(level, claim.demand * guarantee);
+    raised += claim.weight;
   }
+  if (raised * guarantee <= capacity) {
+    return guarantee;
+  }
+  double level = capacity / raised;
+  for (double before = std::numeric_limits<double>::infinity(); raised > 0 && raised < before;) {
+    before = std::exchange(raised, 0.0);
+    double others = 0;  // What those keep that are not raised.
+    for (const Claim& claim : claims) {
+      const bool below = claim.has < level;
+      raised += below ? claim.weight : 0;
+      others += below ? 0 : claim.weight * claim.has;
+    }
+    level = raised > 0 ? (capacity - others) / raised : 0;
+  }
+  return level;
 }
 
 double CorrelatedShares::Hug(std::span<const CorrelatedTenant> tenants, std::span<const BytesPerSecond> capacity,
                              std::vector<BytesPerSecond>& shares) {
   const double guarantee = OptimalGuarantee(tenants, capacity);
-  std::size_t demands = 0;
-  for (const CorrelatedTenant& tenant : tenants) {
-    demands += tenant.links.size();
+  if (!SameLinks(tenants, capacity.size())) {
+    IndexClaims(tenants, capacity.size());
   }
-  shares.assign(demands, 0.0);
-  SortClaims(tenants, capacity.size());
+  shares.resize(link_.size());
+  std::size_t at = 0;
+  for (std::size_t k = 0; k < tenants.size(); ++k) {
+    for (const double demand : tenants[k].demand) {
+      shares[at] = demand * scale_[k] * guarantee;
+      claims_[place_[at]] = {demand > 0 && scale_[k] > 0 ? tenants[k].weight : 0.0, shares[at]};
+      ++at;
+    }
+  }
+  room_.resize(capacity.size());
   for (std::size_t link = 0; link < capacity.size(); ++link) {
     const std::span<const Claim> all(claims_);
-    FillLink(all.subspan(begin_[link], begin_[link + 1] - begin_[link]), guarantee, capacity[link], shares);
+    room_[link] = LevelOf(all.subspan(begin_[link], begin_[link + 1] - begin_[link]), guarantee, capacity[link]);
+  }
+  at = 0;
+  for (std::size_t k = 0; k < tenants.size(); ++k) {
+    for (const double demand : tenants[k].demand) {
+      shares[at] = demand > 0 && scale_[k] > 0 ? tenants[k].weight * std::max(room_[link_[at]], shares[at]) : 0.0;
+      ++at;
+    }
   }
   return guarantee;
 }

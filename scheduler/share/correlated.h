@@ -39,29 +39,38 @@ class CorrelatedShares {
   /// HUG for tenants that may lie about their demands (same paper): first everybody gets P* x demand; then
   /// what is left of each link goes to those with demand on it, least share for its weight first, until it is full or
   /// all have P* for their weight there. No tenant gains progress by stating other demands. `shares` holds an entry for
-  /// each demand, tenant after tenant. Returns P*. O(links + demands log demands).
+  /// each demand, tenant after tenant. Returns P*. O(links + demands x rounds): the level up to which the least are
+  /// raised falls to where it belongs in a few rounds, each of which leaves somebody above it; no order is needed.
+  /// Which demands are on which link is only found anew when tenants use other links than at the last call.
   double Hug(std::span<const CorrelatedTenant> tenants, std::span<const BytesPerSecond> capacity,
              std::vector<BytesPerSecond>& shares);
 
+  /// Of tenant k, at the last call.
+  double largest_demand(std::size_t k) const { return largest_[k]; }
+
  private:
   struct Claim {
-    std::size_t share;  ///< Index into the shares.
-    double weight;
-    double demand;  ///< Scaled.
+    double weight;       ///< 0: nothing is demanded.
+    BytesPerSecond has;  ///< For a weight of 1, of what everybody gets first.
   };
 
   void Scale(std::span<const CorrelatedTenant> tenants, std::span<const BytesPerSecond> capacity);
   void Weigh(std::span<const CorrelatedTenant> tenants, std::size_t links);
   double LeastRatio(std::span<const BytesPerSecond> room, std::size_t* link) const;
-  void SortClaims(std::span<const CorrelatedTenant> tenants, std::size_t links);
-  static void FillLink(std::span<const Claim> claims, double guarantee, BytesPerSecond capacity,
-                       std::vector<BytesPerSecond>& shares);
+  bool SameLinks(std::span<const CorrelatedTenant> tenants, std::size_t links) const;
+  void IndexClaims(std::span<const CorrelatedTenant> tenants, std::size_t links);
+  static BytesPerSecond LevelOf(std::span<const Claim> claims, double guarantee, BytesPerSecond capacity);
 
+  std::vector<double> largest_;       ///< By tenant.
   std::vector<double> scale_;         ///< By tenant: 1 over its largest demand; 0: it gets nothing, or has stopped.
   std::vector<double> load_;          ///< By link: weighted demands of those that count.
-  std::vector<BytesPerSecond> room_;  ///< By link.
-  std::vector<std::size_t> begin_;    ///< By link: of its claims.
-  std::vector<Claim> claims_;         ///< Link after link, by demand.
+  std::vector<BytesPerSecond> room_;  ///< By link; under HUG, the level up to which shares are raised.
+
+  // Of the last Hug(), by demand, tenant after tenant.
+  std::vector<LinkIndex> link_;
+  std::vector<std::uint32_t> place_;  ///< In claims_.
+  std::vector<Claim> claims_;         ///< Link after link.
+  std::vector<std::size_t> begin_;    ///< By link, and one more: of its claims.
 };
 
 }  // namespace weir::scheduler
