@@ -21,7 +21,7 @@ namespace weir::client {
 
 inline constexpr std::uint32_t kSegmentMagic = 0x52494557;  // "WEIR"
 inline constexpr std::uint16_t kSegmentVersionMajor = 1;
-inline constexpr std::uint16_t kSegmentVersionMinor = 2;  ///< 1: LaneStalls; 2: its sends.
+inline constexpr std::uint16_t kSegmentVersionMinor = 3;  ///< 1: LaneStalls; 2: its sends; 3: known_by.
 
 inline constexpr std::uint32_t kMaxLanes = 128;          ///< Peers of one process; further peers run unmanaged.
 inline constexpr std::uint32_t kMaxSockets = 1024;       ///< Data sockets of one process; further ones run unmanaged.
@@ -35,6 +35,11 @@ inline constexpr std::int64_t kHeartbeatEvery_ns = 100'000'000;
 inline constexpr std::int64_t kHoldMax_ns = 2'000'000'000;
 
 enum class GateState : std::uint32_t { kGo = 0, kHold = 1 };
+
+/// How the process knew the coflow that a message begins. The preload library knows by writes alone; of the NCCL
+/// plugin's three, each is less exact than the one before.
+enum class KnownBy : std::uint16_t { kWrites = 0, kProfiler = 1, kAttributes = 2, kIdleGap = 3 };
+inline constexpr std::size_t kKnownByKinds = 4;
 
 enum class LaneState : std::uint32_t { kFree = 0, kLive = 1 };
 enum class SocketState : std::uint32_t { kFree = 0, kLive = 1 };
@@ -92,7 +97,9 @@ struct MessageEntry {
   std::atomic<std::int64_t> accepted;  ///< (P) CLOCK_MONOTONIC ns at which the kernel had taken all of it, 0 = not yet
   std::atomic<std::uint64_t> bytes;    ///< (P) whole length as seen at the first write
   std::atomic<std::uint32_t> socket;   ///< (P) index of its socket slot
-  std::atomic<std::uint32_t> held;     ///< (P) 1 if that first write was refused by a hold
+  std::atomic<std::uint16_t> held;     ///< (P) 1 if that first write was refused by a hold
+  std::atomic<std::uint16_t>
+      known_by;  ///< (P) KnownBy; always 0 before minor version 3, when `held` was as wide as both
 };
 
 /// Where the time of a lane's coflows went, and how they are known, added up over its connections. Only processes that
@@ -146,7 +153,7 @@ static_assert(sizeof(LaneDirective) == 16);
 static_assert(sizeof(LaneSlot) == 128 && offsetof(LaneSlot, gate) == 24 && offsetof(LaneSlot, hold_until) == 32);
 static_assert(offsetof(LaneSlot, directive) == 40 && offsetof(LaneSlot, bytes_accepted) == 64);
 static_assert(sizeof(SocketSlot) == 64 && offsetof(SocketSlot, rest) == 48);
-static_assert(sizeof(MessageEntry) == 40);
+static_assert(sizeof(MessageEntry) == 40 && offsetof(MessageEntry, held) == 36);
 static_assert(sizeof(SegmentHeader) == 192 && offsetof(SegmentHeader, heartbeat) == 64);
 static_assert(offsetof(SegmentHeader, generation) == 72 && offsetof(SegmentHeader, lanes_used) == 128);
 static_assert(offsetof(Segment, lanes) == 192 && offsetof(Segment, sockets) == 192 + 128 * kMaxLanes);

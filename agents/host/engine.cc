@@ -76,9 +76,11 @@ void AgentEngine::RemoveLane(Nanoseconds now, Lane& lane) {
   lanes_.erase(lane.id);
 }
 
-void AgentEngine::OnMessageBegun(Nanoseconds now, LaneRef ref, Nanoseconds time, Bytes bytes) {
-  const Lane* lane = FindLane(ref);
+void AgentEngine::OnMessageBegun(Nanoseconds now, LaneRef ref, Nanoseconds time, Bytes bytes,
+                                 client::KnownBy known_by) {
+  Lane* lane = MutableLane(ref);
   if (lane == nullptr || bytes == 0) return;
+  ++lane->coflows[static_cast<std::size_t>(known_by)];
   Process& process = processes_.at(ref.process);
   // The process wrote the time: it may be anything, but the learner's never goes back nor runs ahead.
   process.last_message = std::clamp(time, process.last_message, std::max(now, process.last_message));

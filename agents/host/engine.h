@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "agents/client/segment.h"
 #include "agents/host/lane.h"
 #include "agents/host/local_fifo.h"
 #include "agents/host/profile_learner.h"
@@ -106,6 +108,8 @@ class AgentEngine {
   /// A pacing rate below this leaves a process unable to make progress should we vanish: 64 KiB in 0.1 s.
   static constexpr BytesPerSecond kRateFloor = 655'360;
 
+  static constexpr std::uint32_t kLevels = 8;  ///< Queue levels that a directive may name; 0 goes first.
+
   explicit AgentEngine(EngineOptions options);
   ~AgentEngine();
 
@@ -118,7 +122,9 @@ class AgentEngine {
   /// A lane went away while its process lives (adopted ones only).
   void OnLaneGone(Nanoseconds now, LaneRef ref);
   void OnSample(Nanoseconds now, LaneRef ref, const LaneSample& sample);
-  void OnMessageBegun(Nanoseconds now, LaneRef ref, Nanoseconds time, Bytes bytes);
+  /// `known_by` is counted, and decides nothing.
+  void OnMessageBegun(Nanoseconds now, LaneRef ref, Nanoseconds time, Bytes bytes,
+                      client::KnownBy known_by = client::KnownBy::kWrites);
   void OnMessagesLost(std::uint64_t count) { counters_.messages_lost += count; }
   void OnQueueMeasured(Nanoseconds now, LaneRef ref, const QueueSample& queue);
   void OnTime(Nanoseconds now);
@@ -150,6 +156,7 @@ class AgentEngine {
     Nanoseconds queued_at = 0;       ///< When that was; 0: not yet.
     Bytes queued_accepted = 0;       ///< What the kernel had taken by then.
     Held held;
+    std::array<std::uint64_t, client::kKnownByKinds> coflows = {};  ///< Begun, by client::KnownBy.
     // From the coordinator.
     bool directed = false;
     bool hold = false;

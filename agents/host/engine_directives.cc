@@ -10,7 +10,6 @@
 namespace weir::agents {
 namespace {
 
-constexpr std::uint32_t kLevels = 8;
 constexpr std::uint32_t kMarkBit = 1u << 31;
 constexpr std::uint32_t kLowatMin = 16 * 1024;
 constexpr std::uint32_t kLowatMax = 1024 * 1024;
@@ -20,10 +19,10 @@ constexpr Nanoseconds kHeartbeatMin = 50 * kMillisecond;
 constexpr BytesPerSecond kRateMax = 1e12;
 
 /// Level 0 goes first. AF4x, AF3x, AF2x, AF1x, then CS1 ("lower effort"); docs/agent.md has the table.
-constexpr std::uint32_t kDscpOfLevel[kLevels] = {34, 36, 26, 28, 18, 20, 10, 8};
+constexpr std::uint32_t kDscpOfLevel[AgentEngine::kLevels] = {34, 36, 26, 28, 18, 20, 10, 8};
 /// As linux/pkt_sched.h names them: interactive, interactive bulk, best effort, bulk. In this order pfifo_fast serves
 /// them, and each may be set without privileges.
-constexpr std::uint32_t kPriorityOfLevel[kLevels] = {6, 6, 4, 4, 0, 0, 2, 2};
+constexpr std::uint32_t kPriorityOfLevel[AgentEngine::kLevels] = {6, 6, 4, 4, 0, 0, 2, 2};
 
 std::uint32_t MarksOfLevel(std::uint32_t level) {
   return kMarkBit | kPriorityOfLevel[level] << 8 | kDscpOfLevel[level] << 2;

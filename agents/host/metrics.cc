@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,10 @@ struct Totals {
     double held = 0;
   } stalls;
   LaneSends sends;
+  std::array<std::uint64_t, client::kKnownByKinds> coflows_by = {};
+  std::uint64_t capped = 0;
+  double cap = 0;  ///< Bytes per second, over lanes with one.
+  std::array<std::uint64_t, AgentEngine::kLevels> at_level = {};
 };
 
 /// A label's value may hold anything but what would end it.
@@ -57,6 +62,10 @@ void Add(const AgentEngine::Lane& lane, Totals* to) {
   to->sends.by_profiler += lane.sample.sends.by_profiler;
   to->sends.by_attributes += lane.sample.sends.by_attributes;
   to->sends.by_idle_gap += lane.sample.sends.by_idle_gap;
+  for (std::size_t i = 0; i < lane.coflows.size(); ++i) to->coflows_by[i] += lane.coflows[i];
+  to->capped += lane.written.pacing_rate > 0 ? 1u : 0u;
+  to->cap += static_cast<double>(lane.written.pacing_rate) * lane.sockets_peak;
+  if (lane.directed && !lane.unmanaged) ++to->at_level[lane.level];
 }
 
 /// By its labels: a process that is attached and adopted at once, or attaches again, is one series.
@@ -110,6 +119,8 @@ void WriteProcesses(const std::map<std::string, Totals>& all, Text* text) {
        [](const Totals& t) { return static_cast<double>(t.open); }},
       {"lanes_held", kGauge, "Lanes with bytes to send and no turn.",
        [](const Totals& t) { return static_cast<double>(t.held_now); }},
+      {"lanes_capped", kGauge, "Lanes with a rate.", [](const Totals& t) { return static_cast<double>(t.capped); }},
+      {"rate_bytes_per_second", kGauge, "Of lanes that have one, added up.", [](const Totals& t) { return t.cap; }},
       {"waiting_bytes", kGauge, "Begun and not sent.", [](const Totals& t) { return static_cast<double>(t.waiting); }},
       {"coflows_begun_total", kCounter, "Coflows, each counted once a lane.",
        [](const Totals& t) { return static_cast<double>(t.coflows); }},
@@ -122,6 +133,10 @@ void WriteProcesses(const std::map<std::string, Totals>& all, Text* text) {
     text->Head(column.name, column.type, column.help);
     for (const auto& [labels, totals] : all) text->One(column.name, labels, column.value(totals));
   }
+}
+
+/// What has one more label than the process has.
+void WriteKinds(const std::map<std::string, Totals>& all, Text* text) {
   text->Head("stall_seconds_total", kCounter, "Where the time of transfers went, as the NCCL plugin says.");
   for (const auto& [labels, totals] : all) {
     const auto& stalls = totals.stalls;
@@ -137,6 +152,21 @@ void WriteProcesses(const std::map<std::string, Totals>& all, Text* text) {
          {std::pair("profiler", sends.by_profiler), std::pair("attributes", sends.by_attributes),
           std::pair("idle-gap", sends.by_idle_gap)}) {
       text->One("sends_total", fmt::format("{},known_by=\"{}\"", labels, by), count);
+    }
+  }
+  text->Head("coflows_known_total", kCounter, "Coflows that the agent read of, by how they were known.");
+  for (const auto& [labels, totals] : all) {
+    for (const auto& [by, kind] :
+         {std::pair("profiler", client::KnownBy::kProfiler), std::pair("attributes", client::KnownBy::kAttributes),
+          std::pair("idle-gap", client::KnownBy::kIdleGap), std::pair("writes", client::KnownBy::kWrites)}) {
+      text->One("coflows_known_total", fmt::format("{},known_by=\"{}\"", labels, by),
+                totals.coflows_by[static_cast<std::size_t>(kind)]);
+    }
+  }
+  text->Head("lanes_at_level", kGauge, "Lanes that the coordinator directs, by queue level; 0 goes first.");
+  for (const auto& [labels, totals] : all) {
+    for (std::size_t level = 0; level < totals.at_level.size(); ++level) {
+      text->One("lanes_at_level", fmt::format("{},level=\"{}\"", labels, level), totals.at_level[level]);
     }
   }
 }
@@ -161,7 +191,9 @@ std::string MetricsText(const AgentEngine& engine, const ShellCounters& counters
   text.Only("messages_lost_total", kCounter, "Coflows overwritten before they were read.", counted.messages_lost);
   text.Only("attaches_total", kCounter, "Processes that attached.", counters.attaches);
   text.Only("attaches_refused_total", kCounter, "At the front door.", counters.refused);
-  WriteProcesses(TotalsOf(engine), &text);
+  const std::map<std::string, Totals> all = TotalsOf(engine);
+  WriteProcesses(all, &text);
+  WriteKinds(all, &text);
   return text.Take();
 }
 

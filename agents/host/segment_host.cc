@@ -192,6 +192,8 @@ void SegmentHost::LookForMessages(News* news) {
     message.time = entry.time.load(std::memory_order_relaxed);
     message.bytes = entry.bytes.load(std::memory_order_relaxed);
     const std::uint32_t socket = entry.socket.load(std::memory_order_relaxed);
+    const std::uint16_t known_by = entry.known_by.load(std::memory_order_relaxed);
+    if (known_by < client::kKnownByKinds) message.known_by = static_cast<client::KnownBy>(known_by);
     std::atomic_thread_fence(std::memory_order_acquire);
     const bool whole = seen == ticket && entry.ticket.load(std::memory_order_relaxed) == ticket;
     message.lane = socket < kMaxSockets ? LaneOfSocket(socket) : client::kNoLane;

@@ -35,6 +35,7 @@ class SegmentHost {
     std::uint32_t lane = 0;
     Nanoseconds time = 0;
     Bytes bytes = 0;
+    client::KnownBy known_by = client::KnownBy::kWrites;
   };
   /// What changed since the last look.
   struct News {

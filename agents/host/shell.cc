@@ -199,7 +199,7 @@ struct AgentShell::Impl {
       const Nanoseconds now = Now();
       for (const auto& [lane, peer] : news.lanes) engine.OnLaneAppeared(now, {process, lane}, peer);
       for (const SegmentHost::Message& message : news.messages) {
-        engine.OnMessageBegun(now, {process, message.lane}, message.time, message.bytes);
+        engine.OnMessageBegun(now, {process, message.lane}, message.time, message.bytes, message.known_by);
       }
       engine.OnMessagesLost(news.messages_lost);
       for (const auto& [lane, sample] : news.samples) engine.OnSample(now, {process, lane}, sample);

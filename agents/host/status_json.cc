@@ -18,12 +18,17 @@ double Milliseconds(Nanoseconds t) {
   return static_cast<double>(t) / 1e6;
 }
 
+std::uint64_t CoflowsBy(const AgentEngine::Lane& lane, client::KnownBy by) {
+  return lane.coflows[static_cast<std::size_t>(by)];
+}
+
 json::object LaneJson(const AgentEngine::Lane& lane) {
   return {{"peer", lane.peer},
           {"phase", PhaseName(lane.phase)},
           {"gate", lane.written.hold ? "hold" : "go"},
           {"rate", lane.rate},
           {"pacing_rate", lane.written.pacing_rate},
+          {"level", lane.level},
           {"managed", lane.directed && !lane.unmanaged},
           {"sockets", lane.sample.sockets},
           {"bytes_sent", lane.sample.accepted},
@@ -34,6 +39,10 @@ json::object LaneJson(const AgentEngine::Lane& lane) {
                                      {"credit", Milliseconds(lane.sample.stalls.credit)},
                                      {"network", Milliseconds(lane.sample.stalls.network)},
                                      {"held", Milliseconds(lane.sample.stalls.held)}}},
+          {"coflows_known_by", json::object{{"profiler", CoflowsBy(lane, client::KnownBy::kProfiler)},
+                                            {"attributes", CoflowsBy(lane, client::KnownBy::kAttributes)},
+                                            {"idle-gap", CoflowsBy(lane, client::KnownBy::kIdleGap)},
+                                            {"writes", CoflowsBy(lane, client::KnownBy::kWrites)}}},
           {"sends_known_by", json::object{{"profiler", lane.sample.sends.by_profiler},
                                           {"attributes", lane.sample.sends.by_attributes},
                                           {"idle-gap", lane.sample.sends.by_idle_gap}}}};

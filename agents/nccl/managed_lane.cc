@@ -12,6 +12,18 @@ void CountSend(Attribution by, client::LaneStalls* of) noexcept {
   count.fetch_add(1, std::memory_order_relaxed);
 }
 
+client::KnownBy KnownByOf(Attribution by) noexcept {
+  switch (by) {
+    case Attribution::kProfiler:
+      return client::KnownBy::kProfiler;
+    case Attribution::kAttributes:
+      return client::KnownBy::kAttributes;
+    case Attribution::kIdleGap:
+      return client::KnownBy::kIdleGap;
+  }
+  return client::KnownBy::kIdleGap;
+}
+
 }  // namespace
 
 void ManagedLane::Connected(std::span<const int> fds, bool may_mark) {
@@ -169,6 +181,7 @@ void ManagedLane::TellMessage(client::Segment* known, const TransferIdentity& wh
   message.bytes.store(expected, std::memory_order_release);
   message.socket.store(place_.slots.front(), std::memory_order_release);
   message.held.store(held ? 1 : 0, std::memory_order_release);
+  message.known_by.store(static_cast<std::uint16_t>(KnownByOf(what.key.attribution)), std::memory_order_release);
   message.ticket.store(number + 1, std::memory_order_release);
   known->lanes[place_.lane].messages.fetch_add(1, std::memory_order_relaxed);
   link_->coflows(place_.lane).SetTicket(number + 1);

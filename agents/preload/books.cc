@@ -18,6 +18,7 @@ void BeginMessage(FdEntry* entry, client::Segment* segment, std::size_t bytes, b
   message.bytes.store(bytes, std::memory_order_release);
   message.socket.store(entry->slot, std::memory_order_release);
   message.held.store(held ? 1 : 0, std::memory_order_release);
+  message.known_by.store(static_cast<std::uint16_t>(client::KnownBy::kWrites), std::memory_order_release);
   message.ticket.store(entry->message + 1, std::memory_order_release);
   segment->lanes[entry->lane].messages.fetch_add(1, std::memory_order_relaxed);
 }

@@ -314,6 +314,42 @@ TEST_F(AgentMetrics, SayWhatTheProcessesSaid) {
   }
 }
 
+TEST_F(AgentMetrics, SayWhatTheCoordinatorWantsAndHowCoflowsAreKnown) {
+  coordinator_.Welcome(1);
+  const client::Attachment attached = Attach();
+  OpenLane(attached.segment);
+  constexpr std::array<client::KnownBy, 5> kKnown{client::KnownBy::kAttributes, client::KnownBy::kProfiler,
+                                                  client::KnownBy::kAttributes, client::KnownBy::kWrites,
+                                                  client::KnownBy::kAttributes};
+  for (std::size_t i = 0; i < kKnown.size(); ++i) {
+    client::MessageEntry& message = attached.segment->messages[i];
+    message.bytes = 100;
+    message.known_by = static_cast<std::uint16_t>(kKnown[i]);
+    message.ticket = i + 1;
+  }
+  attached.segment->header.messages_begun = kKnown.size();
+  client::Ring(attached.doorbell);
+  const std::uint64_t lane = NextLane();
+  const std::string labels = "job=\"llama\",tenant=\"\",pid=\"" + std::to_string(getpid()) + "\"";
+  const auto shows = [&](const std::string& line) {
+    return Get("/metrics").find("weir_agent_" + line) != std::string::npos;
+  };
+  EXPECT_TRUE(Eventually([&] { return shows("coflows_known_total{" + labels + ",known_by=\"attributes\"} 3\n"); }));
+  EXPECT_TRUE(shows("coflows_known_total{" + labels + ",known_by=\"profiler\"} 1\n"));
+  EXPECT_TRUE(shows("coflows_known_total{" + labels + ",known_by=\"idle-gap\"} 0\n"));
+  EXPECT_TRUE(shows("coflows_known_total{" + labels + ",known_by=\"writes\"} 1\n"));
+  for (const char* level : {"0", "3"}) EXPECT_TRUE(shows("lanes_at_level{" + labels + ",level=\"" + level + "\"} 0\n"));
+  EXPECT_TRUE(shows("lanes_capped{" + labels + "} 0\n"));
+  coordinator_.Direct(lane, wire::GATE_HOLD, 10e6, 3);
+  BeginMessage(attached, 5000);
+  client::Ring(attached.doorbell);
+  EXPECT_TRUE(Eventually([&] { return shows("lanes_held{" + labels + "} 1\n"); }));
+  EXPECT_TRUE(shows("lanes_at_level{" + labels + ",level=\"3\"} 1\n"));
+  EXPECT_TRUE(shows("lanes_at_level{" + labels + ",level=\"0\"} 0\n"));
+  EXPECT_TRUE(shows("lanes_capped{" + labels + "} 1\n"));
+  EXPECT_TRUE(shows("rate_bytes_per_second{" + labels + "} 10000000\n"));
+}
+
 TEST_F(AgentMetrics, WhatIsNoneIsRefusedAndServingGoesOn) {
   EXPECT_EQ(Get("/nothere").rfind("HTTP/1.1 404", 0), 0u);
   EXPECT_NE(Get("/nothere").find("there are /metrics, /v1/status, /livez and /readyz"), std::string::npos);

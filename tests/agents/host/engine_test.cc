@@ -307,9 +307,15 @@ TEST_F(LaneLife, TheStatusSaysWhereTimeWentAndHowCoflowsAreKnown) {
   LaneSample sample;
   sample.stalls = {1 * kMillisecond, 2 * kMillisecond, 3 * kMillisecond, 4 * kMillisecond};
   sample.sends = {5, 6, 7};
-  engine_.OnSample(now_, Lane(), sample);
+  const LaneRef ref = Lane();
+  engine_.OnSample(now_, ref, sample);
+  engine_.OnMessageBegun(now_, ref, now_, 100, client::KnownBy::kAttributes);
+  engine_.OnMessageBegun(now_, ref, now_, 100, client::KnownBy::kAttributes);
+  engine_.OnMessageBegun(now_, ref, now_, 100, client::KnownBy::kIdleGap);
+  engine_.OnMessageBegun(now_, ref, now_, 100);
   const std::string status = StatusJson(engine_, {});
   for (const char* expected : {R"("stalls_ms":{"gpu":1E0,"credit":2E0,"network":3E0,"held":4E0})",
+                               R"("coflows_known_by":{"profiler":0,"attributes":2,"idle-gap":1,"writes":1})",
                                R"("sends_known_by":{"profiler":5,"attributes":6,"idle-gap":7})"}) {
     EXPECT_NE(status.find(expected), std::string::npos) << status;
   }

@@ -71,7 +71,7 @@ class FakeCoordinator {
     EXPECT_EQ(send(agent_, frame.data(), frame.size(), MSG_NOSIGNAL), static_cast<ssize_t>(frame.size()));
   }
   void SayRaw(const std::string& bytes) { static_cast<void>(send(agent_, bytes.data(), bytes.size(), MSG_NOSIGNAL)); }
-  void Direct(std::uint64_t lane, wire::Gate gate, double rate) {
+  void Direct(std::uint64_t lane, wire::Gate gate, double rate, std::uint32_t level = 0) {
     wire::CoordinatorMessage message;
     message.mutable_schedule()->set_epoch(epoch_);
     message.mutable_schedule()->set_sequence(++sequence_);
@@ -79,6 +79,7 @@ class FakeCoordinator {
     directive->set_lane(lane);
     directive->set_gate(gate);
     directive->set_rate(rate);
+    directive->set_level(level);
     Say(message);
   }
   /// The next message that `wanted` accepts; an empty one, and a failure, if none comes in time.

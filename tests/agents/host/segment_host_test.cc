@@ -145,6 +145,18 @@ TEST_F(SegmentHostTest, MessagesComeInOrderAndOnce) {
   EXPECT_TRUE(Look().messages.empty());
 }
 
+TEST_F(SegmentHostTest, AMessageSaysHowItsCoflowWasKnown) {
+  OpenLane(0);
+  OpenSocket(0, 0);
+  process_->messages[0].known_by.store(3);
+  process_->messages[1].known_by.store(4);  // Of a later version, or a lie.
+  for (std::uint64_t i = 0; i < 3; ++i) Begin(i, 0, 100);
+  ASSERT_EQ(Look().messages.size(), 3u);
+  EXPECT_EQ(news_.messages[0].known_by, client::KnownBy::kIdleGap);
+  EXPECT_EQ(news_.messages[1].known_by, client::KnownBy::kWrites);
+  EXPECT_EQ(news_.messages[2].known_by, client::KnownBy::kWrites);
+}
+
 TEST_F(SegmentHostTest, MessageStillBeingWrittenWaits) {
   OpenLane(0);
   OpenSocket(0, 0);

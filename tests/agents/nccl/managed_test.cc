@@ -231,6 +231,7 @@ TEST_F(NcclManaged, TheAgentIsToldOfLanesAndOfWhatEachCoflowSends) {
     const client::MessageEntry& message = segment.messages[last % client::kMessageRingSize];
     EXPECT_EQ(message.ticket, last + 1);
     EXPECT_EQ(message.bytes, 256u * 1024);
+    EXPECT_EQ(message.known_by, static_cast<std::uint16_t>(client::KnownBy::kProfiler));
     EXPECT_GE(message.accepted, message.time);
     EXPECT_GT(segment.stalls[0].network_ns, 0);
     EXPECT_GT(segment.stalls[0].gpu_ns, 0);
@@ -276,6 +277,7 @@ TEST_F(NcclManaged, WithoutAProfilerTheSizeIsWhatTheOnesBeforeHad) {
   Bytes most = 0;
   for (const client::MessageEntry& message : segment.messages) most = std::max<Bytes>(most, message.bytes);
   EXPECT_GT(most, 16u * 1024);
+  EXPECT_EQ(segment.messages[0].known_by, static_cast<std::uint16_t>(client::KnownBy::kAttributes));
 }
 
 TEST_F(NcclManaged, AHoldThatNobodyEndsIsVoidAfterItsBound) {

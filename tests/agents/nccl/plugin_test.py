@@ -119,7 +119,7 @@ class Collectives(Emulation):
         self.rows("--ranks=8", "--channels=1", "--sizes=32K", "--slice_kb=8", "--rounds=1")
 
     def test_messages_that_are_striped(self):
-        self.rows("--ranks=2", "--channels=1", "--sizes=8M", "--slice_kb=1024", "--rounds=1",
+        self.rows("--ranks=2", "--channels=1", "--sizes=2M", "--slice_kb=1024", "--rounds=1",
                   environment={"WEIR_NCCL_STRIPE_KB": "64"})
 
     def test_receives_posted_together(self):
