@@ -86,16 +86,20 @@ class PerFlowThreshold final : public Order {
   void Sort(const ActiveTable& table, std::int64_t /*now*/, std::vector<std::uint32_t>* order) override {
     keys_.resize(table.id.size());
     const auto live = table.live();
-    for (const std::uint32_t slot : live) {
-      const auto contention =
-          std::count_if(live.begin(), live.end(), [&](std::uint32_t other) { return Share(table, slot, other); });
+    MarkBusyLinks(table);
+    for (std::size_t row = 0; row < live.size(); ++row) {
+      std::size_t contention = 0;
+      for (std::size_t other = 0; other < live.size(); ++other) {
+        contention += other != row && Share(row, other) ? 1U : 0U;
+      }
       // Contention is below the number of coflows, so it never outweighs a queue.
-      keys_[slot] = static_cast<double>(limits_.Queue(Metric(table, slot))) +
-                    static_cast<double>(contention) / static_cast<double>(live.size() + 1);
+      keys_[live[row]] = static_cast<double>(limits_.Queue(Metric(table, live[row]))) +
+                         static_cast<double>(contention) / static_cast<double>(live.size() + 1);
     }
     SortByKey(table, keys_, order);
   }
   bool needs_sizes() const override { return false; }
+  bool reads_links() const override { return false; }
   bool reads_largest_flow() const override { return true; }
   Refresh refresh() const override { return Refresh::kFlowEnds; }
   bool changes_by_progress() const override { return true; }
@@ -126,19 +130,31 @@ class PerFlowThreshold final : public Order {
   static double Metric(const ActiveTable& table, std::uint32_t slot) {
     return static_cast<double>(table.largest_seen[slot]) * static_cast<double>(table.width[slot]);
   }
-  static bool Share(const ActiveTable& table, std::uint32_t a, std::uint32_t b) {
-    const auto mine = table.FlowsLeft(a);
-    const auto theirs = table.FlowsLeft(b);
-    for (std::size_t link = 0; link < mine.size(); ++link) {
-      if (mine[link] > 0 && theirs[link] > 0) {
-        return a != b;
+  /// By row of the live coflows, the links on which it has flows left, 64 to a word.
+  void MarkBusyLinks(const ActiveTable& table) {
+    words_ = (table.links() + 63) / 64;
+    busy_.assign(table.live().size() * words_, 0);
+    std::uint64_t* row = busy_.data();
+    for (const std::uint32_t slot : table.live()) {
+      const auto left = table.FlowsLeft(slot);
+      for (std::size_t link = 0; link < left.size(); ++link) {
+        row[link / 64] |= std::uint64_t{left[link] > 0 ? 1U : 0U} << (link % 64);
       }
+      row += words_;
     }
-    return false;
+  }
+  bool Share(std::size_t a, std::size_t b) const {
+    std::uint64_t both = 0;
+    for (std::size_t word = 0; word < words_; ++word) {
+      both |= busy_[a * words_ + word] & busy_[b * words_ + word];
+    }
+    return both != 0;
   }
 
   QueueLimits limits_;
   std::vector<double> keys_;
+  std::size_t words_ = 0;
+  std::vector<std::uint64_t> busy_;
 };
 
 }  // namespace

@@ -38,6 +38,7 @@ void FlowGroup::Open(const Fabric& fabric, std::span<const MatchFlow> flows, std
   ends_stale_ = true;
   sums_known_ = true;
   filled_by_ = nullptr;
+  foremost_.clear();
   IndexLinks(fabric, scratch);
   IndexFlows();
   room_seen_.clear();
@@ -169,14 +170,6 @@ void FlowGroup::RefreshSums() {
   }
 }
 
-double FlowGroup::LargestSent() const {
-  double largest = 0;
-  for (std::size_t f = 0; f < flow_.size(); ++f) {
-    largest = std::max(largest, Ended(f) ? 0 : static_cast<double>(flow_[f].bytes) - Left(f));
-  }
-  return largest;
-}
-
 /// Calls visit(flow) for all flows of an owner; it may take the flow away from it.
 template <typename Visit>
 void FlowGroup::ForOwned(std::size_t o, Visit visit) {
@@ -197,10 +190,53 @@ void FlowGroup::ForOwned(std::size_t o, Visit visit) {
   }
 }
 
+double FlowGroup::LargestSent() {
+  if (foremost_.empty()) {
+    foremost_.assign(owned_.size(), {});
+  }
+  double largest = 0;
+  for (std::size_t o = 0; o < owned_.size(); ++o) {
+    if (owned_[o] > 0) {
+      if (foremost_[o].flow == kNoFlow || scale_ < foremost_[o].until) {
+        FindForemost(o);
+      }
+      const std::uint32_t f = foremost_[o].flow;
+      largest = std::max(largest, static_cast<double>(flow_[f].bytes) - Left(f));
+    }
+  }
+  return largest;
+}
+
+void FlowGroup::FindForemost(std::size_t o) {
+  foremost_[o] = {};
+  ForOwned(o, [this, o](std::uint32_t f) {
+    foremost_[o].flow == kNoFlow ? void(foremost_[o].flow = f) : CompareForemost(o, f);
+  });
+}
+
+/// Flow f of the owner is ahead of the foremost, or will be at a lower scale, or never.
+void FlowGroup::CompareForemost(std::size_t o, std::uint32_t f) {
+  Foremost& foremost = foremost_[o];
+  const auto larger = static_cast<double>(flow_[f].bytes - flow_[foremost.flow].bytes);
+  const double behind = x_[f] - x_[foremost.flow];
+  const bool ahead = larger > scale_ * behind;
+  if (ahead ? behind < 0 : behind > 0) {
+    foremost.until = std::max(foremost.until, larger / behind);
+  }
+  foremost.flow = ahead ? f : foremost.flow;
+}
+
 void FlowGroup::Link(std::size_t f, std::uint32_t o) {
   owner_[f] = o;
   ++owned_[o];
   least_[o] = std::min(least_[o], x_[f]);
+  if (!foremost_.empty()) {
+    if (owned_[o] == 1) {
+      foremost_[o] = {static_cast<std::uint32_t>(f), 0};
+    } else if (foremost_[o].flow != kNoFlow) {
+      CompareForemost(o, static_cast<std::uint32_t>(f));
+    }
+  }
   if (o < downlinks_end_) {
     NoteOwner(f, o, true);
     return;
@@ -231,6 +267,9 @@ void FlowGroup::Unlink(std::size_t f) {
     stale_[o] = 0;
   } else if (x_[f] <= least_[o]) {
     stale_[o] = 1;
+  }
+  if (!foremost_.empty() && foremost_[o].flow == f) {
+    foremost_[o] = {};
   }
   if (o < downlinks_end_) {
     NoteOwner(f, o, false);
@@ -317,6 +356,7 @@ void FlowGroup::Rescale() {
   }
   scale_ = 1;
   std::fill(service_.begin(), service_.end(), 0);
+  foremost_.clear();
   for (std::size_t o = 0; o < head_.size(); ++o) {
     Rescan(o);
   }

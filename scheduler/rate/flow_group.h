@@ -59,8 +59,9 @@ class FlowGroup {
   bool Ended(std::size_t f) const { return owner_[f] == kEnded; }
   double Left(std::size_t f) const;  ///< As of the last Settle().
   double Rate(std::size_t f) const;
-  /// Most bytes any flow that has not ended has sent. O(flows).
-  double LargestSent() const;
+  /// Most bytes any flow that has not ended has sent, as of the last Settle(), when what ended by then was taken out.
+  /// O(links), and O(flows) once in a while; from the first call on, rates cost a little more to set.
+  double LargestSent();
 
   /// Moves time on to `now` at the present rates.
   void Settle(std::int64_t now);
@@ -157,6 +158,8 @@ class FlowGroup {
   double OwnerLeft(std::size_t o) const { return scale_ * (least_[o] - service_[o]); }
   bool Done(double left, double rate, double x) const { return left <= kTickSlack * rate + kByteSlack * scale_ * x; }
   void Rescan(std::size_t o);
+  void FindForemost(std::size_t o);
+  void CompareForemost(std::size_t o, std::uint32_t f);
   std::int64_t EndOf(std::size_t o);
   template <typename Visit>
   void ForOwned(std::size_t o, Visit visit);
@@ -205,6 +208,13 @@ class FlowGroup {
   std::vector<unsigned char> stale_;  // least_ is not known
   std::vector<std::uint32_t> head_, owned_;
   std::vector<std::int64_t> ends_;  // when the first of its flows ends
+  /// The flow that has sent most. A flow has sent bytes - scale x (x - service), so of two flows of one owner the same
+  /// one is ahead until `scale`, which only falls, has fallen below the quotient of what they differ by.
+  struct Foremost {
+    std::uint32_t flow = kNoFlow;  // kNoFlow: not known
+    double until = 0;              // not known at a scale below it
+  };
+  std::vector<Foremost> foremost_;  // empty until somebody asks for LargestSent()
 
   // Flows as bits, [uplink][downlink], and [downlink][uplink] where the name says so, both counted within the group: 64
   // of them are looked at at once.
