@@ -217,13 +217,21 @@ Nanoseconds AgentLink::TryAttach() {
     case client::AttachResult::kAttached:
       break;
     case client::AttachResult::kNoAgent:
+      SayOnce(Inform,
+              fmt::format(
+                  "no agent answers at {}: not managed until one does, which is tried twice a second; start weir-agent "
+                  "on this host, or name its socket in WEIR_AGENT_SOCKET",
+                  socket_path_));
       return kAttachAgain;
     case client::AttachResult::kRefused:
-      SayOnce(fmt::format("the agent at {} refused this process, which is not managed: {}", socket_path_,
-                          attachment.reason));
+      SayOnce(Warn, fmt::format("the agent at {} refused this process, which is not managed: {}", socket_path_,
+                                attachment.reason));
       return kAttachAgainRefused;
     case client::AttachResult::kBroken:
-      SayOnce(fmt::format("the agent at {} is of another release; this process is not managed", socket_path_));
+      SayOnce(Warn,
+              fmt::format("the agent at {} is of another release than ours, {}; this process is not managed until both "
+                          "are of one",
+                          socket_path_, WEIR_VERSION));
       return kAttachAgainRefused;
   }
   if (!MoveHome(&attachment)) return kAttachAgainRefused;
@@ -240,8 +248,8 @@ Nanoseconds AgentLink::TryAttach() {
   return 0;
 }
 
-void AgentLink::SayOnce(const std::string& text) {
-  if (std::exchange(said_, text) != text) Warn(text);
+void AgentLink::SayOnce(void (*say)(std::string_view), const std::string& text) {
+  if (std::exchange(said_, text) != text) say(text);
 }
 
 void AgentLink::Run() {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agents/client/attachment.h"
@@ -76,7 +77,7 @@ class AgentLink {
   void Announce(client::Segment* segment, std::uint32_t index) const;
   void AnnounceLane(client::Segment* segment, std::uint32_t index) const;
   void Mark(const client::Segment* segment, Slot* slot);
-  void SayOnce(const std::string& text);
+  void SayOnce(void (*say)(std::string_view), const std::string& text);
 
   const client::AttachRequest request_;
   const std::string socket_path_;

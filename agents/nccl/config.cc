@@ -1,6 +1,8 @@
 #include "agents/nccl/config.h"
 
 #include <fmt/format.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -129,6 +131,69 @@ Status ReadNumbers(PluginConfig* config) {
   return Status::Ok();
 }
 
+/// The agent would be told less than the variable says.
+Status CheckLength(const char* variable, std::size_t most) {
+  const char* text = std::getenv(variable);
+  const std::size_t length = text == nullptr ? 0 : std::strlen(text);
+  if (length <= most) return Status::Ok();
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("{}: found {} bytes, allowed: at most {}", variable, length, most));
+}
+
+Status CheckClass() {
+  const char* text = std::getenv("WEIR_CLASS");
+  for (const char* allowed : {"", "guaranteed", "best-effort", "scavenger"}) {
+    if (text == nullptr || std::strcmp(text, allowed) == 0) return Status::Ok();
+  }
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("WEIR_CLASS: found \"{}\", allowed: guaranteed, best-effort, scavenger", text));
+}
+
+Status CheckWeight() {
+  const char* text = std::getenv("WEIR_WEIGHT");
+  if (text == nullptr || *text == '\0') return Status::Ok();
+  char* end = nullptr;
+  const double weight = std::strtod(text, &end);
+  if (end != text && *end == '\0' && weight >= 0 && weight <= 1e6) return Status::Ok();
+  return Status(StatusCode::kInvalidArgument, fmt::format("WEIR_WEIGHT: found \"{}\", allowed: 0 to 1000000", text));
+}
+
+/// Who the process works for, and where its agent is.
+Status ReadJob(PluginConfig* config) {
+  config->managed = client::RequestFromEnvironment(&config->request);
+  const char* path = std::getenv("WEIR_AGENT_SOCKET");
+  config->agent_socket = path != nullptr && *path != '\0' ? path : "/run/weir/agent.sock";
+  config->manages_loopback = IsSet("WEIR_MANAGE_LOOPBACK");
+  if (!config->managed) return Status::Ok();
+  long gpus = 0;
+  for (Status status : {CheckLength("WEIR_JOB", sizeof config->request.job - 1),
+                        CheckLength("WEIR_TENANT", sizeof config->request.tenant - 1),
+                        CheckLength("WEIR_AGENT_SOCKET", sizeof(sockaddr_un::sun_path) - 1), CheckClass(),
+                        CheckWeight(), ReadNumber("WEIR_GPUS", 0, 1'000'000, &gpus)}) {
+    if (!status.ok()) return status;
+  }
+  return Status::Ok();
+}
+
+/// Of ours by their beginning, and none that is read: most likely a slip of the pen.
+std::string UnknownVariables() {
+  constexpr std::array<std::string_view, 11> kKnown{"STREAMS",    "STRIPE_KB",   "RECEIVES",      "TRAFFIC_CLASS",
+                                                    "CLASS_FROM", "HOLD_MAX_MS", "DEAD_AFTER_MS", "CONNECT_WITHIN_MS",
+                                                    "GPU_MEMORY", "PROFILER",    "REPORT"};
+  constexpr std::string_view kBegin = "WEIR_NCCL_";
+  std::string unknown;
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
+    std::string_view name = *each;
+    name = name.substr(0, name.find('='));
+    if (!name.starts_with(kBegin)) continue;
+    if (std::find(kKnown.begin(), kKnown.end(), name.substr(kBegin.size())) != kKnown.end()) continue;
+    unknown += fmt::format("{}{}", unknown.empty() ? "" : ", ", name);
+  }
+  if (unknown.empty()) return unknown;
+  return fmt::format("{} is not read; those that begin so are WEIR_NCCL_{}", unknown,
+                     fmt::join(kKnown, ", WEIR_NCCL_"));
+}
+
 }  // namespace
 
 Result<PluginConfig> ConfigFromEnvironment() {
@@ -137,10 +202,8 @@ Result<PluginConfig> ConfigFromEnvironment() {
   if (Status status = ReadTransport(&config); !status.ok()) return tl::unexpected(status);
   if (Status status = ReadNumbers(&config); !status.ok()) return tl::unexpected(status);
   if (Status status = ReadClassFrom(&config.class_from); !status.ok()) return tl::unexpected(status);
-  config.managed = client::RequestFromEnvironment(&config.request);
-  const char* socket = std::getenv("WEIR_AGENT_SOCKET");
-  config.agent_socket = socket != nullptr && *socket != '\0' ? socket : "/run/weir/agent.sock";
-  config.manages_loopback = IsSet("WEIR_MANAGE_LOOPBACK");
+  if (Status status = ReadJob(&config); !status.ok()) return tl::unexpected(status);
+  config.unknown = UnknownVariables();
   config.gpu_memory =
       IsSet("WEIR_NCCL_GPU_MEMORY") && (std::getenv("NCCL_DMABUF_ENABLE") == nullptr || IsSet("NCCL_DMABUF_ENABLE"));
   const char* report = std::getenv("WEIR_NCCL_REPORT");

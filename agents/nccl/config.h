@@ -37,6 +37,7 @@ struct PluginConfig {
   std::string agent_socket;                      ///< at this path (WEIR_AGENT_SOCKET).
   bool manages_loopback = false;                 ///< Connections within the host too (WEIR_MANAGE_LOOPBACK).
   const char* report = nullptr;  ///< WEIR_NCCL_REPORT: what each coflow sent is written there; null: nowhere.
+  std::string unknown;           ///< Variables that look like ours and are not, in words; empty: there are none.
   bool disabled = false;         ///< WEIR_DISABLE: NCCL goes on to its own network.
 };
 

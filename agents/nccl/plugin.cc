@@ -4,6 +4,7 @@
 #include <link.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -82,6 +83,11 @@ Status Plugin::Open(abi::Logger logger, abi::ProfilerCallback callback) {
     opened_ = true;
     process_context_.callback = callback;
     opening_ = OpenOnce();
+    if (!opening_.ok()) {
+      opening_ =
+          Status(opening_.code(),
+                 opening_.message() + "; NCCL goes on without us, to its own network, unless NCCL_NET=Weir forbids it");
+    }
   }
   return opening_;
 }
@@ -90,6 +96,7 @@ Status Plugin::OpenOnce() {
   auto config = ConfigFromEnvironment();
   if (!config) return config.error();
   config_ = std::move(*config);
+  if (!config_.unknown.empty()) Warn(config_.unknown);
   if (config_.disabled) return Status(StatusCode::kUnsupported, "not used: WEIR_DISABLE is set");
   auto transport = OpenTransport(config_);
   if (!transport) return transport.error();
@@ -212,7 +219,10 @@ void Plugin::OnSendClosed() {
   std::ofstream file(path, std::ios::app);
   file << coflows_->Report();
   file.close();
-  if (!file) Warn(fmt::format("WEIR_NCCL_REPORT: cannot write {}", path));
+  if (!file) {
+    Warn(fmt::format("WEIR_NCCL_REPORT: cannot write {}: {}; name a file in a folder that this process may write to",
+                     path, std::strerror(errno)));
+  }
 }
 
 Result<ReceiveComm*> Plugin::Accept(ListenComm* listener) {

@@ -27,6 +27,13 @@ Result<std::unique_ptr<transport::Transport>> OpenDpdk(const PluginConfig& confi
   return transport::MakeDpdkTransport(*config.dpdk);
 }
 
+/// The transport does not know which variables its options come from.
+Result<std::unique_ptr<transport::Transport>> OpenTcp(const PluginConfig& config) {
+  auto tcp = transport::MakeTcpTransport(config.tcp);
+  if (tcp) return tcp;
+  return Error(tcp.error().code(), fmt::format("NCCL_SOCKET_IFNAME, NCCL_SOCKET_FAMILY: {}", tcp.error().message()));
+}
+
 Result<std::unique_ptr<transport::Transport>> OpenAny(const PluginConfig& config) {
   if (config.dpdk) return OpenDpdk(config);
   if (config.rdma_disabled) {
@@ -36,7 +43,7 @@ Result<std::unique_ptr<transport::Transport>> OpenAny(const PluginConfig& config
     if (rdma || rdma.error().code() == StatusCode::kInvalidArgument) return rdma;
     Inform(fmt::format("RDMA is not used: {}", rdma.error().message()));
   }
-  return transport::MakeTcpTransport(config.tcp);
+  return OpenTcp(config);
 }
 
 }  // namespace
@@ -44,7 +51,7 @@ Result<std::unique_ptr<transport::Transport>> OpenAny(const PluginConfig& config
 Result<std::unique_ptr<transport::Transport>> OpenTransport(const PluginConfig& config) {
   switch (config.transport) {
     case TransportName::kTcp:
-      return transport::MakeTcpTransport(config.tcp);
+      return OpenTcp(config);
     case TransportName::kRdma:
       return OpenRdma(config);
     case TransportName::kDpdk:

@@ -574,7 +574,36 @@ class Configuration(Emulation):
 
     def test_an_interface_that_is_not_there_is_named(self):
         said = self.refused("--sizes=4", "--plugin_log", environment={"NCCL_SOCKET_IFNAME": "=nothere0"})
-        self.assertIn("nothere0", said)
+        self.assertRegex(said, "NCCL_SOCKET_IFNAME.*nothere0.*there are: lo")
+        said = self.refused("--sizes=4", "--plugin_log", environment={"NCCL_SOCKET_FAMILY": "AF_INET7"})
+        self.assertRegex(said, 'NCCL_SOCKET_FAMILY.*found "AF_INET7", allowed: AF_INET, AF_INET6.*NCCL goes on without us')
+
+    def test_what_the_agent_would_be_told_is_checked_where_there_is_a_job(self):
+        for name, value, said in (("WEIR_CLASS", "gold", 'found "gold", allowed: guaranteed, best-effort, scavenger'),
+                                  ("WEIR_WEIGHT", "2kg", 'found "2kg", allowed: 0 to 1000000'),
+                                  ("WEIR_WEIGHT", "nan", 'found "nan", allowed: 0 to 1000000'),
+                                  ("WEIR_GPUS", "-1", 'found "-1", allowed: 0 to 1000000'),
+                                  ("WEIR_JOB", "j" * 128, "found 128 bytes, allowed: at most 127"),
+                                  ("WEIR_TENANT", "t" * 64, "found 64 bytes, allowed: at most 63"),
+                                  ("WEIR_AGENT_SOCKET", "/" * 108, "found 108 bytes, allowed: at most 107")):
+            self.assertIn(f"{name}: {said}", self.refused("--sizes=4", "--plugin_log", environment={"WEIR_JOB": "j", name: value}))
+        self.rows("--sizes=4", "--collectives=all-reduce", environment={"WEIR_JOB": "", "MASTER_ADDR": "", "WEIR_CLASS": "gold"})
+
+    def test_a_variable_that_is_not_ours_by_a_slip_is_named(self):
+        done = emulate("--sizes=4", "--collectives=all-reduce", "--plugin_log", environment={"WEIR_NCCL_RECIEVES": "2"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, "WEIR_NCCL_RECIEVES is not read; those that begin so are .*WEIR_NCCL_RECEIVES")
+
+    def test_a_report_that_cannot_be_written_says_why_and_the_job_ends_well(self):
+        done = emulate("--sizes=4", "--collectives=all-reduce", "--plugin_log", environment={"WEIR_NCCL_REPORT": "/nothere/report"})
+        self.assertRegex(done.stderr, "WEIR_NCCL_REPORT: cannot write /nothere/report.*No such file or directory; name a file")
+
+    def test_a_job_without_an_agent_says_so_once_and_goes_on(self):
+        for path in ("/nothere/agent.sock", "/etc/passwd"):
+            done = emulate("--sizes=64K", "--collectives=all-reduce", "--rounds=30", "--compute_ms=50", "--plugin_log",
+                           environment={"WEIR_JOB": "j", "WEIR_MANAGE_LOOPBACK": "1", "WEIR_AGENT_SOCKET": path})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stderr.count(f"no agent answers at {path}: not managed until one does"), 2, done.stderr)
 
 
 if __name__ == "__main__":
