@@ -2,7 +2,7 @@
 """libnccl-net-weir.so over RDMA, driven by weir-perf nccl-emulate in a machine that has two Soft-RoCE devices.
 
 All in one machine, as it takes seconds to start: every collective with every version of NCCL's interface, 2 to 4 ranks on the two
-ends of the cable by turns; then faults. Bytes are compared by the emulator, and how many collectives it saw is checked here.
+ends of the cable by turns; then faults. With --many 8 and 16 ranks. Bytes are compared by the emulator, and how many collectives it saw is checked here.
 
 Example: rdma_vm_test.py --library build/release/lib/libnccl-net-weir.so --perf build/release/bin/weir-perf
 """
@@ -42,14 +42,23 @@ def commands():
     yield f"WEIR_TRANSPORT=tcp NCCL_SOCKET_IFNAME=lo {short}", "transport tcp, devices lo"
 
 
+def many():
+    """Far more ranks than the machine has cores."""
+    run = "weir-perf nccl-emulate --plugin /w/bin/libnccl-net-weir.so --output json --channels=1 --idle_us=200"
+    for ranks in (8, 16):
+        yield f"{run} {DEVICES} --ranks={ranks} --rounds=1 --slice_kb=8 --sizes={SIZES}", COLLECTIVES * 2
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", required=True)
     parser.add_argument("--perf", required=True)
+    parser.add_argument("--many", action="store_true", help="8 and 16 ranks instead of 2 to 4 and faults")
     args = parser.parse_args()
-    wanted = list(commands())
+    wanted = list(many() if args.many else commands())
     script = "".join(f"{line}; echo status $?;" for line, _ in wanted)
-    done = subprocess.run([VM, "--timeout=560", args.perf, args.library, "--", "sh", "-c", script], capture_output=True, text=True,
+    memory = ["--memory_mb=4096"] if args.many else []  # 16 ranks, each with buffers for every other.
+    done = subprocess.run([VM, "--timeout=560", *memory, args.perf, args.library, "--", "sh", "-c", script], capture_output=True, text=True,
                           check=False)
     parts = done.stdout.split("status ")
     statuses = [part.split("\n", 1)[0] for part in parts[1:]]
