@@ -50,6 +50,7 @@ void AgentEngine::Start(Nanoseconds now, Lane& lane) {
 /// A lane that is not busy has bytes again.
 void AgentEngine::Continue(Nanoseconds now, Lane& lane) {
   if (lane.phase == Phase::kLingering) ++counters_.lingers_saved;
+  if (lane.empty_at == 0 || now - lane.empty_at > kLingerGapMax) lane.burst_at = now;
   SetBusy(now, lane, true);
   if (lane.sample.rest == 0) {
     Settle(now, lane);
@@ -59,11 +60,17 @@ void AgentEngine::Continue(Nanoseconds now, Lane& lane) {
   actions_.arms.push_back({lane.ref, false, true});
 }
 
-/// The kernel has taken everything: from here on it is the queue that counts.
+/// The kernel has taken everything: from here on it is the queue that counts. Where the lane was empty a moment ago,
+/// that can wait.
 void AgentEngine::Settle(Nanoseconds now, Lane& lane) {
   lane.phase = Phase::kDraining;
   lane.queued = 0;
   lane.queued_at = 0;
+  const Nanoseconds again_at = lane.empty_at + std::min((now - lane.burst_at) / kBurstPart, kMeasureMax);
+  if (lane.empty_at >= lane.burst_at && now < again_at) {
+    lane.check_at = again_at;
+    return;
+  }
   lane.check_at = now + kMeasureMax;  // Stands in case the shell cannot measure.
   actions_.measures.push_back(lane.ref);
 }
@@ -109,6 +116,7 @@ Nanoseconds AgentEngine::NextMeasure(Nanoseconds now, const Lane& lane, const Qu
 }
 
 void AgentEngine::Drained(Nanoseconds now, Lane& lane) {
+  lane.empty_at = now;
   SetBusy(now, lane, false);
   Process& process = processes_.at(lane.ref.process);
   if (process.lanes_busy == 0) {

@@ -117,6 +117,48 @@ TEST_F(LaneLife, QueueThatStandsStillIsAskedLessAndLess) {
   EXPECT_EQ(before, AgentEngine::kMeasureMax);
 }
 
+/// What pauses for moments all the time must not have the agent follow each of them.
+TEST_F(LaneLife, ALaneFoundEmptyAMomentAgoIsAskedAgainLaterTheLongerItsBurstGoesOn) {
+  const LaneRef ref = Lane();
+  const Nanoseconds begun = now_;
+  Send(ref);  // Found empty at once; goes on after short pauses.
+  std::size_t measures = 0;
+  while (now_ < begun + 2 * kSecond) {
+    now_ += kMillisecond / 5;
+    Write(ref, 1000);
+    Take();
+    Taken(ref);
+    if (Take().measures.empty()) {
+      ASSERT_EQ(At(ref).phase, Phase::kDraining);
+      EXPECT_LE(At(ref).check_at, now_ + std::min((now_ - begun) / AgentEngine::kBurstPart, AgentEngine::kMeasureMax));
+      now_ = At(ref).check_at;  // Nothing comes in between: the end is noticed so late at most.
+      engine_.OnTime(now_);
+      ASSERT_EQ(Take().measures.size(), 1u);
+    }
+    ++measures;
+    Measured(ref, 0);
+    Take();
+    EXPECT_EQ(At(ref).phase, Phase::kIdle);
+  }
+  EXPECT_GT(measures, 100u);   // It is asked all along,
+  EXPECT_LT(measures, 1000u);  // and not at each of 10,000 pauses.
+}
+
+TEST_F(LaneLife, AfterALongPauseTheEndOfABurstIsAskedForAtOnce) {
+  const LaneRef ref = Lane();
+  for (int i = 0; i < 3; ++i) {
+    now_ += kSecond;
+    Write(ref, 1000);
+    Take();
+    now_ += kSecond;
+    Taken(ref);
+    ASSERT_EQ(Take().measures.size(), 1u) << i;
+    Measured(ref, 0);
+    EXPECT_EQ(At(ref).phase, Phase::kIdle);
+    Take();
+  }
+}
+
 TEST_F(LaneLife, MessageThatFollowsAtOnceIsWatchedToItsEnd) {
   Connect();
   const LaneRef ref = Lane();
