@@ -77,6 +77,7 @@ struct LaneCounters {
 
 /// The pacer of everything that goes to one peer: asks the directive, the rate and the levels before each piece. Used
 /// by the channels of one thread; not for any other. Owned by the caller, and outlives the channels that were given it.
+/// Where there are several, each has a LaneShare, so that one that is done does not speak for all.
 ///
 /// Promises: at a rate R, no more than `R * (late_time + T)` bytes and a piece in any span T, or `burst + R * T` after
 /// it had nothing to send, with PacerOptions; a new rate holds from the next piece on; a lane is never held by its hold
@@ -115,6 +116,7 @@ class Lane {
   const LaneDirective& directive() const { return directive_; }
 
  private:
+  friend class LaneShare;
   enum class Refusal : std::uint8_t { kNone, kGate, kRate, kLevel };
 
   void Refresh(Nanoseconds now) noexcept;
@@ -136,12 +138,58 @@ class Lane {
   Bytes piece_ = 0;
   Bytes burst_bytes_ = 0;          ///< Sent since it last was drained.
   Bytes refused_ = 0;              ///< Bytes that the last refusal for rate waits for.
+  std::uint32_t wanting_ = 0;      ///< Shares that have something to send.
   bool held_ = false;              ///< By a higher level.
   Nanoseconds waiting_since_ = 0;  ///< While held: since when, or when the floor served it last,
   Bytes passed_then_ = 0;          ///< and Pacer::passed_ at that time.
   LaneDirective directive_;
   TokenBucket bucket_;
   LaneCounters counters_;
+};
+
+/// What one of several channels has of a lane: the lane is drained, or idle, when all who share it are. Else a channel
+/// that has nothing to send would take the place of the lane and the credit that it saved from one that has, whenever
+/// it is asked. Owned by the channel; the lane outlives it. Thread: the lane's.
+class LaneShare {
+ public:
+  /// `lane` may be null, and then nothing may be called.
+  explicit LaneShare(Lane* lane) : lane_(lane) {}
+  ~LaneShare() {
+    if (lane_ != nullptr) Idle();
+  }
+  LaneShare(const LaneShare&) = delete;
+  LaneShare& operator=(const LaneShare&) = delete;
+
+  /// As those of Lane.
+  Bytes Admit(Bytes wanted, Nanoseconds now) noexcept {
+    Want();
+    return lane_->Admit(wanted, now);
+  }
+  void Waits(Nanoseconds now) noexcept {
+    Want();
+    lane_->Waits(now);
+  }
+  void Drained(Nanoseconds now) noexcept {
+    if (Rest()) lane_->Drained(now);
+  }
+  void Idle() noexcept {
+    if (Rest()) lane_->Idle();
+  }
+
+ private:
+  void Want() noexcept {
+    if (!wants_) lane_->wanting_++;
+    wants_ = true;
+  }
+  /// Whether nobody wants any more.
+  bool Rest() noexcept {
+    if (wants_) lane_->wanting_--;
+    wants_ = false;
+    return lane_->wanting_ == 0;
+  }
+
+  Lane* lane_;
+  bool wants_ = false;
 };
 
 }  // namespace weir::transport

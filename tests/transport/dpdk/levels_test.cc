@@ -52,12 +52,13 @@ class Levels : public testing::Test {
     Connect({{0, directive}});
   }
 
-  void Connect(std::vector<ScriptedDirectives::Step> script) {
+  void Connect(std::vector<ScriptedDirectives::Step> script, Lane* shared = nullptr) {
     Channel channel;
     channel.directives = std::make_unique<ScriptedDirectives>(&clock_, std::move(script));
     channel.lane = std::make_unique<Lane>(&pacer_, channel.directives.get());
+    Lane* lane = shared != nullptr ? shared : channel.lane.get();
     auto listener = std::move(transports_[1]->Listen(0, 1).value());
-    auto connector = std::move(transports_[0]->Connect(0, listener->handle(), channel.lane.get()).value());
+    auto connector = std::move(transports_[0]->Connect(0, listener->handle(), lane).value());
     for (int i = 0; i < 100'000 && (channel.sender == nullptr || channel.receiver == nullptr); ++i) {
       if (channel.sender == nullptr) channel.sender = std::move(connector->Poll().value());
       if (channel.receiver == nullptr) channel.receiver = std::move(listener->Accept().value());
@@ -104,6 +105,13 @@ class Levels : public testing::Test {
     return {after[0] - before[0], after[1] - before[1]};
   }
 
+  /// Bytes that the lanes of the low ones and of the high one let pass until now.
+  std::array<Bytes, 2> Admitted() const {
+    std::array<Bytes, 2> bytes{};
+    for (std::size_t i = 0; i <= kLow; ++i) bytes[i / kLow] += channels_[i].lane->counters().bytes;
+    return bytes;
+  }
+
   std::vector<std::byte> memory_ = std::vector<std::byte>(kMessage);
   std::vector<std::byte> room_ = std::vector<std::byte>(kMessage);
   ManualClock clock_;
@@ -145,8 +153,37 @@ TEST_F(Levels, AWindowThatComesBackLaterThanALevelIsAskedForStillHoldsTheLowOnes
   channels_[kLow].busy = true;
   Run(50 * kMillisecond);
   for (std::size_t i = 0; i < kLow; ++i) channels_[i].busy = true;
-  const auto [low, high] = Run(100 * kMillisecond);
-  EXPECT_LT(low, high / 8);
+  const auto before = Admitted();
+  Run(500 * kMillisecond);
+  const auto after = Admitted();
+  const Bytes all = after[0] + after[1] - before[0] - before[1];
+  EXPECT_GT(all, 4u << 20);
+  EXPECT_LE((after[0] - before[0]) * PacerOptions{}.floor_divisor, all) << "the low ones have the floor and no more";
+}
+
+TEST_F(Levels, AChannelThatWaitsForAReceiveDoesNotTakeThePlaceOfAnotherInItsLane) {
+  WireOptions wire;
+  wire.rate = BitsPerSecond(500e6);
+  wire.delay_min = wire.delay_max = 8 * kMillisecond;
+  Start(wire);
+  Connect({}, channels_[kLow].lane.get());
+  Channel waits = std::move(channels_.back());
+  channels_.pop_back();
+  const Part part{memory_.data(), kMessage, {}};
+  Request* send = nullptr;
+  ASSERT_EQ(waits.sender->Isend(std::span(&part, 1), 0, &send), Outcome::kDone);
+  channels_[kLow].busy = true;
+  Run(50 * kMillisecond);
+  for (std::size_t i = 0; i < kLow; ++i) channels_[i].busy = true;
+  const auto before = Admitted();
+  for (const Nanoseconds end = clock_.Now() + 500 * kMillisecond; clock_.Now() < end;) {
+    ASSERT_EQ(waits.sender->Test(send, {}), Outcome::kAgain);
+    Run(kStep);
+  }
+  const auto after = Admitted();
+  const Bytes all = after[0] + after[1] - before[0] - before[1];
+  EXPECT_GT(all, 4u << 20);
+  EXPECT_LE((after[0] - before[0]) * PacerOptions{}.floor_divisor, all) << "the low ones have the floor and no more";
 }
 
 TEST_F(Levels, WhatTheLowOnesLeaveOnTheWayIsShort) {

@@ -391,6 +391,71 @@ TEST(LaneLevels, LanesOfSeveralThreadsLeaveNothingBehind) {
   EXPECT_EQ(last.Admit(10, clock.Now()), 10u);
 }
 
+/// A lane of level 0 that two channels share, and one of level 7.
+struct Shared {
+  ManualClock clock;
+  Pacer pacer;
+  ScriptedDirectives high{&clock, {{0, AtLevel(0)}}};
+  ScriptedDirectives low{&clock, {{0, AtLevel(7)}}};
+  Lane lane{&pacer, &high};
+  Lane below{&pacer, &low};
+};
+
+TEST(LaneShares, OneThatHasNothingToSendLeavesThePlaceOfTheLaneToOneThatWaits) {
+  Shared shared;
+  LaneShare idle(&shared.lane);
+  LaneShare busy(&shared.lane);
+  ASSERT_GT(idle.Admit(1000, shared.clock.Now()), 0u);
+  ASSERT_GT(busy.Admit(1000, shared.clock.Now()), 0u);
+  for (int i = 0; i < 100; ++i) {
+    shared.clock.Advance(kMillisecond);
+    busy.Waits(shared.clock.Now());
+    idle.Drained(shared.clock.Now());
+    ASSERT_EQ(shared.below.Admit(1000, shared.clock.Now()), 0u) << "after " << i + 1 << " ms";
+  }
+  busy.Drained(shared.clock.Now());
+  shared.clock.Advance(PacerOptions{}.linger_max);
+  EXPECT_EQ(shared.below.Admit(1000, shared.clock.Now()), 1000u);
+}
+
+TEST(LaneShares, OneThatHasNothingToSendDoesNotCutTheCreditThatAnotherSaves) {
+  ManualClock clock;
+  Pacer pacer;
+  ScriptedDirectives source(&clock, {{0, Capped(1e9)}});
+  Lane lane(&pacer, &source);
+  LaneShare idle(&lane);
+  LaneShare busy(&lane);
+  const auto send = [&] {
+    Bytes total = 0;
+    while (const Bytes got = busy.Admit(1u << 30, clock.Now())) total += got;
+    return total;
+  };
+  send();
+  Bytes sent = 0;
+  for (Nanoseconds elapsed = 0; elapsed < kSecond; elapsed += 16 * kMillisecond) {
+    idle.Drained(clock.Now());
+    clock.Advance(16 * kMillisecond);
+    idle.Drained(clock.Now());
+    sent += send();
+  }
+  EXPECT_NEAR(static_cast<double>(sent), 1e9 / 8, 1e9 / 8 * 0.02);
+}
+
+TEST(LaneShares, OneThatEndsLeavesNothingBehind) {
+  Shared shared;
+  LaneShare stays(&shared.lane);
+  {
+    LaneShare ends(&shared.lane);
+    ASSERT_GT(ends.Admit(1000, shared.clock.Now()), 0u);
+    ASSERT_GT(stays.Admit(1000, shared.clock.Now()), 0u);
+    stays.Idle();
+    ASSERT_EQ(shared.below.Admit(1000, shared.clock.Now()), 0u) << "the other still has something";
+  }
+  EXPECT_EQ(shared.below.Admit(1000, shared.clock.Now()), 1000u);
+  ASSERT_GT(stays.Admit(1000, shared.clock.Now()), 0u);
+  EXPECT_EQ(shared.below.Admit(1000, shared.clock.Now()), 0u) << "it speaks for itself again";
+}
+
 TEST(LaneDirectives, WithoutASourceEverythingPasses) {
   Pacer pacer;
   Lane lane(&pacer, nullptr);
