@@ -9,6 +9,11 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from fabric import netns  # noqa: E402
 
 
+def allow_forwarding():
+    with open("/proc/sys/net/ipv4/ip_forward", "w") as setting:
+        setting.write("1")
+
+
 class DpdkHosts:
     """The cable for frames is a veth pair, or for memif a socket; on a second one the two weir-perf meet. Use as a context."""
 
@@ -43,6 +48,23 @@ class DpdkHosts:
         for name in self.names:
             subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL, check=False)
         self.folder.cleanup()
+
+    def route(self):
+        """Puts a router between the two ends of the cable for frames, which takes what they send through its kernel: the frames
+        that leave it for the right host are in the queue of its device "to2". To be called before anything is started."""
+        router = f"wd{os.getpid()}-router"
+        subprocess.run(["ip", "netns", "add", router], check=True)
+        self.names.append(router)
+        netns.call(router, allow_forwarding)
+        for number, name in enumerate(self.names[:2], 1):
+            subprocess.run(["ip", "-n", name, "link", "del", "frames"], check=number == 1, stderr=subprocess.DEVNULL)
+            subprocess.run(["ip", "link", "add", "frames", "mtu", str(self.mtu), "netns", name, "type", "veth", "peer", "name",
+                            f"to{number}", "mtu", str(self.mtu), "netns", router], check=True)
+            for line in (f"-n {name} link set frames up", f"-n {router} link set to{number} up",
+                         f"-n {router} addr add 10.9.{number}.254/24 dev to{number}"):
+                subprocess.run(["ip", *line.split()], check=True)
+        self.addresses = [f"10.9.{number}.1/24,gateway=10.9.{number}.254" for number in (1, 2)]
+        return router
 
     def device(self, host):
         """As --options=device= of weir-perf wants it."""

@@ -29,6 +29,7 @@ TEST(Ethdev, SettingsOutOfRangeAreRefusedByName) {
   EXPECT_EQ(Refusal({"net_memif0", {}, 100}), "mtu: found 100, allowed: 562 to 9000");
   EXPECT_EQ(Refusal({"net_memif0", {}, 0, 1}), "descriptors: found 1, allowed: 64 to 4096");
   EXPECT_EQ(Refusal({"net_memif0", {}, 0, 64, 1}), "memory_mb: found 1, allowed: 16 to 65536");
+  EXPECT_EQ(Refusal({"net_memif0,bsize=40000"}), "bsize: found 40000, allowed: up to 32768");
 }
 
 TEST(Ethdev, ADeviceThatIsNotThereIsRefusedAndTheProcessStaysAsItWas) {
@@ -49,6 +50,19 @@ TEST(Ethdev, ADeviceThatIsNotThereIsRefusedAndTheProcessStaysAsItWas) {
     sigaction(number, nullptr, &now);
     EXPECT_EQ(now.sa_handler, before[number].sa_handler) << "signal " << number;
   }
+}
+
+TEST(Ethdev, ACardOnThePciBusIsRefusedAfterAVirtualDevice) {
+  static_cast<void>(Refusal({"net_nothing0"}));  // DPDK is started for it, though it is not there.
+  const auto port = OpenEthdev({"0000:00:05.0"});
+  ASSERT_FALSE(port.has_value());
+  EXPECT_EQ(port.error().code(), StatusCode::kUnsupported);
+  EXPECT_EQ(port.error().message(),
+            "device \"0000:00:05.0\" is on the PCI bus, and DPDK was started in this process for a virtual device, "
+            "without hugepages; open the PCI device first");
+  const std::string path = testing::TempDir() + "weir-after-" + std::to_string(getpid()) + ".sock";
+  EXPECT_EQ(Refusal({"net_memif2,socket-abstract=no,role=server,socket=" + path}), "opened") << "virtual ones go on";
+  std::remove(path.c_str());
 }
 
 /// A thread that sends and receives as fast as it can, until it is deleted; then the port is closed.
@@ -104,6 +118,47 @@ TEST(Ethdev, PortsOfMemifComeAndGoWhileTheirPeerSends) {
   }
   server.reset();
   std::remove((folder + name).c_str());
+}
+
+TEST(Ethdev, MemifCarriesFramesOfAnMtuOf9000BothWays) {
+  const std::string name = "weir-large-" + std::to_string(getpid()) + ".sock";
+  const std::string common = ",socket-abstract=no,socket=" + testing::TempDir();
+  auto server = OpenEthdev({"net_memif0,role=server" + common + name, {}, 9000});
+  auto client = OpenEthdev({"net_memif1,role=client" + common + "./" + name, {}, 9000});
+  ASSERT_TRUE(server.has_value()) << server.error().ToString();
+  ASSERT_TRUE(client.has_value()) << client.error().ToString();
+  EXPECT_EQ((*client)->frame_bytes(), 9014u);
+  const auto carry = [](EthdevPort* from, EthdevPort* to) {
+    std::array<std::span<const std::byte>, 64> frames;
+    const Nanoseconds deadline = SteadyClock().Now() + 20 * kSecond;
+    while (SteadyClock().Now() < deadline) {
+      if (std::byte* frame = from->Reserve(); frame != nullptr) {
+        for (std::size_t i = 0; i < from->frame_bytes(); ++i) frame[i] = static_cast<std::byte>(i * 7);
+        from->Commit(from->frame_bytes());
+        from->Flush();
+      }
+      static_cast<void>(from->Receive(frames));
+      if (to->Receive(frames) == 0) continue;
+      for (std::size_t i = 0; i < frames[0].size(); ++i) {
+        if (frames[0][i] != static_cast<std::byte>(i * 7)) return std::size_t{0};
+      }
+      return frames[0].size();
+    }
+    return std::size_t{0};
+  };
+  EXPECT_EQ(carry(client->get(), server->get()), 9014u);
+  EXPECT_EQ(carry(server->get(), client->get()), 9014u);
+  client->reset();
+  server->reset();
+  std::remove((testing::TempDir() + name).c_str());
+}
+
+TEST(Ethdev, RingsThatAreTooSmallForTheMtuAreRefusedByName) {
+  const std::string device = "net_memif3,role=server,bsize=4096,socket-abstract=no,socket=" + testing::TempDir() +
+                             "weir-small-" + std::to_string(getpid()) + ".sock";
+  EXPECT_EQ(Refusal({device, {}, 9000}), "device \"" + device +
+                                             "\": bsize: found 4096, allowed: 9142 and more for an mtu of 9000; "
+                                             "without it we set it");
 }
 
 TEST(Ethdev, AClientOfMemifFindsAServerThatCameLaterAndOneThatCameAgain) {

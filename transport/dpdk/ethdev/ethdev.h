@@ -21,7 +21,9 @@ struct EthdevSettings {
   std::string device;
   /// The Ethernet address to use; zeros: the device's own.
   MacAddress mac{};
-  std::size_t mtu = 0;               ///< Without the Ethernet header; 0: the device's own.
+  /// Without the Ethernet header; 0: the device's own. The rings of memif (bsize) and af_packet (framesz, blocksz) are
+  /// made as large as it needs, unless `device` says how large they are.
+  std::size_t mtu = 0;
   std::uint32_t descriptors = 1024;  ///< Of each queue, at most what the device has.
   std::uint32_t memory_mb = 128;     ///< For everything of DPDK; only that of the first port counts.
 };

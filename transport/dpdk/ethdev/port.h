@@ -36,6 +36,7 @@ class RtePort final : public EthdevPort {
   RtePort() = default;
   Status Configure(const EthdevSettings& settings);
   Status ChooseMtu(std::size_t wanted, std::size_t device_max);
+  Status TakeRoom(std::size_t wanted);
   Status StartQueues(std::uint32_t descriptors);
   bool ServerMayBeThere() const noexcept;
   /// A client of memif asks its server once, when it is started: where that was not there yet, or went, it is started
