@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tools/weir-perf/backends.h"
+#include "tools/weir-perf/pci_cards.h"
 #include "transport/dpdk/dpdk_transport.h"
 #include "transport/dpdk/settings.h"
 
@@ -60,6 +61,7 @@ std::vector<Finding> Examine(const BackendSettings&) {
   findings.push_back({Weight::kGood, "libweir-ethdev.so", "loaded", ""});
   findings.push_back(RawSockets());
   findings.push_back(XdpSockets());
+  for (Finding& finding : ExaminePciCards("/")) findings.push_back(std::move(finding));
   return findings;
 }
 

@@ -1,6 +1,8 @@
 #!/bin/busybox sh
 # In a machine of tests/vm/vm --nics: messages of random size both ways between two PCI devices, each of a process of its
 # own, with hugepages; each byte is compared.
+weir-perf doctor >/tmp/doctor
+grep "card 0000:00:05.0: 1af4:[0-9a-f]*, bound to uio_pci_generic" /tmp/doctor || { cat /tmp/doctor; exit 1; }
 free() { sed -n 's/HugePages_Free: *//p' /proc/meminfo; }
 before=$(free)
 weir-perf serve --once --bind=127.0.0.1 --backend=dpdk --options=device=0000:00:05.0,address=10.9.0.1,memory_mb=96 2>/tmp/serving &
