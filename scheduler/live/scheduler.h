@@ -84,7 +84,8 @@ class LiveScheduler {
   double FindKey(CoflowSlot slot);
   void Mark(CoflowSlot slot);
   void MarkOnLink(LinkIndex link);
-  bool MakesKey(FlowIndex flow) const;
+  bool MakesKey(CoflowSlot slot, std::span<const LiveFabric::Hop> path) const;
+  void PrefetchRunning(std::span<const Allocation::Running> next) const;
   bool RepairOrder();
   void SortMarks();
   bool CarryAfterFall();
