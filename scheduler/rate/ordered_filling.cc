@@ -13,6 +13,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Ports whose shares are that close, relative to each other, are full at once.
 constexpr double kShareSlack = 1e-10;
+constexpr std::uint64_t kNotSeen = UINT64_MAX;
 /// Less than no room, for a port all of whose flows others have stopped.
 constexpr double kOverfull = -1;
 /// Steps taken back that cost as much as looking for the least share in every round.
@@ -69,12 +70,6 @@ std::span<const OrderedFilling::SumKernel> OrderedFilling::SumKernels() {
 
 std::size_t OrderedFilling::Fill(FlowGroup* group, std::span<const double> room) {
   Begin(group, room);
-  const auto order = group->port_order();
-  pending_.clear();
-  ended_.clear();
-  for (std::size_t i = order.size(); i-- > 0;) {
-    (group->Count(order[i]) > 0 ? pending_ : ended_).push_back(order[i]);
-  }
   if (!FollowOrder()) {
     Search();
   }
@@ -90,6 +85,7 @@ void OrderedFilling::Begin(FlowGroup* group, std::span<const double> room) {
   const auto ports = static_cast<std::uint32_t>(group->port_links());
   level_.assign(ports, 0);
   taken_.resize(ports);
+  seen_at_.assign(ports, kNotSeen);
   closings_.clear();
   deferred_.clear();
   for (Side& side : sides_) {
@@ -107,18 +103,32 @@ void OrderedFilling::Begin(FlowGroup* group, std::span<const double> room) {
     }
     side.alive = side.open;
   }
+  QueuePorts(group->port_order());
+}
+
+/// Those with live flows, the first one last.
+void OrderedFilling::QueuePorts(std::span<const std::uint32_t> order) {
+  pending_.resize(order.size());
+  ended_.clear();
+  std::size_t first = order.size();
+  for (const std::uint32_t port : order) {
+    if (group_->Count(port) > 0) {
+      pending_[--first] = port;
+    } else {
+      ended_.push_back(port);
+    }
+  }
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(first));
 }
 
 /// What closed ports at the other end have given to flows of this one.
-double OrderedFilling::Taken(std::uint32_t port) const {
-  const Side& other = Other(port);
+inline double OrderedFilling::Taken(std::uint32_t port, const Side& other) const {
   return group_->Count(port) == other.alive
              ? other.closed_sum
              : sum_(&level_[other.first], group_->LivePartners(port), other.open_bits.size());
 }
 
-std::uint32_t OrderedFilling::Growing(std::uint32_t port) const {
-  const Side& other = Other(port);
+inline std::uint32_t OrderedFilling::Growing(std::uint32_t port, const Side& other) const {
   if (group_->Count(port) == other.alive) {
     return other.open;
   }
@@ -131,11 +141,15 @@ std::uint32_t OrderedFilling::Growing(std::uint32_t port) const {
 }
 
 /// Infinite: it need not close.
-double OrderedFilling::ShareOf(std::uint32_t port) const {
-  const double left = room_[port] - Taken(port);
-  if (const std::uint32_t growing = Growing(port); growing > 0) {
+inline double OrderedFilling::ShareOf(std::uint32_t port) {
+  const Side& other = Other(port);
+  const double taken = Taken(port, other);
+  const double left = room_[port] - taken;
+  if (const std::uint32_t growing = Growing(port, other); growing > 0) {
     return std::max(0.0, left) / growing;
   }
+  taken_[port] = taken;
+  seen_at_[port] = taken_back_;
   return left < -kShareSlack * room_[port] ? kOverfull : kInfinity;
 }
 
@@ -189,9 +203,8 @@ void OrderedFilling::Place() {
   const std::uint32_t port = pending_.back();
   pending_.pop_back();
   double share = ShareOf(port);
-  while (!closings_.empty() && share < closings_.back().share * (1 - kShareSlack)) {
+  for (; !closings_.empty() && share < closings_.back().share * (1 - kShareSlack); share = ShareOf(port)) {
     TakeBack();
-    share = ShareOf(port);
   }
   if (share == kInfinity) {
     deferred_.push_back(port);
@@ -204,11 +217,10 @@ void OrderedFilling::Place() {
 bool OrderedFilling::DeferThoseThatFit() {
   deferred_.insert(deferred_.end(), pending_.rbegin(), pending_.rend());
   pending_.clear();
-  const bool all_stopped = sides_[0].open == 0 || sides_[1].open == 0;
   std::size_t kept = 0;
   for (const std::uint32_t port : deferred_) {
-    taken_[port] = Taken(port);
-    if ((all_stopped || Growing(port) == 0) && room_[port] - taken_[port] >= -kShareSlack * room_[port]) {
+    const bool seen = seen_at_[port] == taken_back_;  // All that it has got is as it was.
+    if (seen || ShareOf(port) == kInfinity) {
       deferred_[kept++] = port;
     } else {
       pending_.push_back(port);
@@ -232,8 +244,8 @@ void OrderedFilling::Search() {
     std::size_t kept = 0;
     std::size_t first = 0;
     for (const std::uint32_t port : pending_) {
-      if (Growing(port) == 0) {
-        taken_[port] = Taken(port);
+      if (Growing(port, Other(port)) == 0) {
+        taken_[port] = Taken(port, Other(port));
         deferred_.push_back(port);
         continue;
       }

@@ -59,21 +59,22 @@ class OrderedFilling {
   void Place();
   bool DeferThoseThatFit();
   void Search();
-  double Taken(std::uint32_t port) const;
-  std::uint32_t Growing(std::uint32_t port) const;
-  double ShareOf(std::uint32_t port) const;
+  void QueuePorts(std::span<const std::uint32_t> order);
+  double Taken(std::uint32_t port, const Side& other) const;
+  std::uint32_t Growing(std::uint32_t port, const Side& other) const;
+  double ShareOf(std::uint32_t port);
   void Close(std::uint32_t port, double share);
   void TakeBack();
   void Finish();
-  const Side& Of(std::uint32_t port) const { return sides_[port < sides_[1].first ? 0 : 1]; }
   const Side& Other(std::uint32_t port) const { return sides_[port < sides_[1].first ? 1 : 0]; }
 
   SumKernel sum_ = SumKernels().front();
   FlowGroup* group_ = nullptr;
   std::span<const double> room_;
-  Side sides_[2];              // uplinks, downlinks
-  std::vector<double> level_;  // by port; 0 while it is open
-  std::vector<double> taken_;  // by port, of deferred ones: what their flows have got
+  Side sides_[2];                       // uplinks, downlinks
+  std::vector<double> level_;           // by port; 0 while it is open
+  std::vector<double> taken_;           // by port all of whose flows others have stopped: what these have got,
+  std::vector<std::uint64_t> seen_at_;  // as of so many steps taken back
   std::vector<Closing> closings_;
   std::vector<std::uint32_t> pending_;   // ports to close, the next one last
   std::vector<std::uint32_t> deferred_;  // ports all of whose flows others have stopped
