@@ -14,11 +14,23 @@
 namespace weir::transport::tcp {
 namespace {
 
+/// What may be done about a limit of this host's; empty where it is none, or all there is to say was said.
+const char* Advice(int error) {
+  switch (error) {
+    case EMFILE:
+      return "; raise the limit of open files of this process (ulimit -n)";
+    case ENFILE:
+      return "; raise fs.file-max";
+    default:
+      return "";
+  }
+}
+
 Status FromErrno(const char* what, const std::string& where) {
   const int error = errno;
   const bool limit = error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
   return Status(limit ? StatusCode::kResourceExhausted : StatusCode::kUnavailable,
-                fmt::format("{} {}: {}", what, where, std::strerror(error)));
+                fmt::format("{} {}: {}{}", what, where, std::strerror(error), Advice(error)));
 }
 
 bool IsLinkLocal(const IpAddress& address) {
@@ -122,6 +134,13 @@ Result<Socket> ConnectTo(const SocketAddress& peer, const IpAddress* source) {
     }
   }
   if (connect(socket.fd(), peer.get(), peer.size) != 0 && errno != EINPROGRESS) {
+    if (errno == EADDRNOTAVAIL) {  // The address of this end was there a moment ago: it is the ports.
+      return Error(
+          StatusCode::kResourceExhausted,
+          fmt::format("cannot connect to {}: no port of this host is free; widen net.ipv4.ip_local_port_range, or use "
+                      "fewer streams",
+                      peer.ToString()));
+    }
     return tl::unexpected(FromErrno("cannot connect to", peer.ToString()));
   }
   return socket;

@@ -153,6 +153,17 @@ class Faults(Emulation):
                         "--collectives=all-reduce")[0]
         self.assertEqual(row["descriptors_more"], 0)
 
+    def test_where_no_port_is_free_that_is_said(self):
+        own = ["unshare", "--user", "--map-root-user", "--net"]
+        if subprocess.run([*own, "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("a network namespace may not be made here")
+        script = "ip link set lo up && echo 50000 50003 >/proc/sys/net/ipv4/ip_local_port_range && exec \"$@\""
+        done = subprocess.run([*own, "sh", "-c", script, "sh", PERF, "nccl-emulate", "--plugin", LIBRARY, "--sizes=4", "--channels=2",
+                               "--plugin_log"], env={**os.environ, "NCCL_SOCKET_IFNAME": "lo", "WEIR_TRANSPORT": "tcp"}, capture_output=True,
+                              text=True, check=False, timeout=100)
+        self.assertIn("no port of this host is free; widen net.ipv4.ip_local_port_range", done.stderr)
+        self.assertIn("returned 2", done.stderr)  # A system error: the peer is not to blame.
+
     def test_cycles_leave_nothing_behind(self):
         self.rows("--ranks=2", "--cycles=30", "--sizes=64K", "--rounds=1", "--collectives=all-reduce")
 
