@@ -70,6 +70,7 @@ void FlowGroup::IndexLinks(const Fabric& fabric, std::vector<std::uint32_t>* scr
       static_cast<std::size_t>(std::lower_bound(links_.begin(), links_.end(), 2 * fabric.ports()) - links_.begin());
   port_order_.resize(downlinks_end_);
   std::iota(port_order_.begin(), port_order_.end(), 0U);
+  port_notes_.assign(downlinks_end_, 1);
   path_.clear();
   path_begin_.assign(1, 0);
   for (const MatchFlow& flow : flow_) {
@@ -321,8 +322,13 @@ void FlowGroup::Settle(std::int64_t now) {
   if (interval <= 0 || live_ == 0 || finished_ || idle_) {
     return;
   }
-  for (std::size_t local = 0; sums_known_ && local < load_.size(); ++local) {
-    load_[local] = std::max(0.0, load_[local] - use_[local] * interval);
+  if (sums_known_) {
+    double* __restrict load = load_.data();
+    const double* __restrict use = use_.data();
+    for (std::size_t local = 0; local < load_.size(); ++local) {  // several by one instruction
+      const double left = load[local] - use[local] * interval;
+      load[local] = left > 0 ? left : 0;
+    }
   }
   left_ = std::max(0.0, left_ - rate_ * interval);
   if (proportional_ <= 0) {
@@ -368,14 +374,11 @@ std::int64_t FlowGroup::NextEnd() {
   }
   if (ends_stale_) {
     ends_stale_ = false;
+    next_end_ = kNever;
     for (std::size_t o = 0; o < ends_.size(); ++o) {
-      ends_[o] = EndOf(o);
+      ends_[o] = owned_[o] == 0 ? kNever : EndOf(o);
+      next_end_ = std::min(next_end_, ends_[o]);
     }
-    next_stale_ = true;
-  }
-  if (next_stale_) {
-    next_stale_ = false;
-    next_end_ = *std::min_element(ends_.begin(), ends_.end());
   }
   return next_end_;
 }
@@ -398,19 +401,20 @@ std::int64_t FlowGroup::EndOf(std::size_t o) {
 
 void FlowGroup::TakeEnded(std::uint32_t group, std::vector<EndedFlow>* ended) {
   NextEnd();
+  next_end_ = kNever;
   for (std::size_t o = 0; o < ends_.size(); ++o) {
-    if (owned_[o] == 0 || (!finished_ && ends_[o] > settled_at_)) {
-      continue;
+    if (finished_ || ends_[o] <= settled_at_) {
+      ForOwned(o, [&](std::uint32_t f) {
+        const double rate = proportional_ > 0 ? Rate(f) : level_[o];
+        if (finished_ || Done(scale_ * (x_[f] - service_[o]), rate, x_[f])) {
+          ended->push_back({group, flow_[f].source, flow_[f].destination, flow_[f].bytes});
+          End(f);
+        }
+      });
+      ends_[o] = EndOf(o);
     }
-    ForOwned(o, [&](std::uint32_t f) {
-      if (finished_ || Done(scale_ * (x_[f] - service_[o]), Rate(f), x_[f])) {
-        ended->push_back({group, flow_[f].source, flow_[f].destination, flow_[f].bytes});
-        End(f);
-      }
-    });
-    ends_[o] = EndOf(o);
+    next_end_ = std::min(next_end_, ends_[o]);
   }
-  next_stale_ = true;
 }
 
 void FlowGroup::End(std::size_t f) {

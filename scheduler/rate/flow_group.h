@@ -126,6 +126,8 @@ class FlowGroup {
   }
   /// The local links of all ports, in the order in which an allocator has left them for itself; ascending at Open().
   std::span<std::uint32_t> port_order() { return port_order_; }
+  /// What an allocator notes of the local links of all ports for itself; all 1 at Open().
+  std::span<unsigned char> port_notes() { return port_notes_; }
   /// Which ports of the other side this one has live flows with, as bits, counted within that side.
   const std::uint64_t* LivePartners(std::uint32_t port) const {
     return port < uplinks_ ? live_pairs_.Row(port) : live_of_down_.Row(port - uplinks_);
@@ -188,8 +190,7 @@ class FlowGroup {
   const void* filled_by_ = nullptr;
   std::vector<EndedPair> ended_pairs_;  // while somebody has filled it
   bool idle_ = true;                    // every rate is 0
-  bool ends_stale_ = true;              // ends_ are not known
-  bool next_stale_ = true;              // nor the least of them
+  bool ends_stale_ = true;              // ends_ are not known, nor the least of them
   std::int64_t next_end_ = 0;
   double left_ = 0, open_ = 0, rate_ = 0;  // of all flows
 
@@ -201,6 +202,7 @@ class FlowGroup {
   std::vector<std::uint32_t> links_, count_, growing_, flows_begin_, flows_len_, flows_of_link_;
   std::vector<double> load_, open_load_, use_;
   std::vector<std::uint32_t> port_order_;
+  std::vector<unsigned char> port_notes_;
   std::size_t uplinks_ = 0, downlinks_end_ = 0;  // local links [0, uplinks_) and [uplinks_, downlinks_end_)
 
   // By owner: local links, and one more that stands for none.

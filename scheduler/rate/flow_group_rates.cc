@@ -155,9 +155,11 @@ std::size_t FlowGroup::EndFilling() {
   changed_ = false;
   std::size_t other = 0;
   double above = 0;
-  for (std::size_t o = 0; o < head_.size(); ++o) {
-    other += level_[o] != old_level_[o] ? owned_[o] : 0;
-    above += level_[o] * owned_[o];
+  for (std::size_t o = 0; o < owned_.size(); ++o) {
+    if (owned_[o] > 0) {
+      other += level_[o] != old_level_[o] ? owned_[o] : 0;
+      above += level_[o] * owned_[o];
+    }
   }
   rate_ = proportional_ * left_ + above;
   return std::max(other, moved_);
@@ -179,16 +181,16 @@ bool FlowGroup::KeepRates(std::span<double> room) const {
 }
 
 void FlowGroup::NoteRoom(std::span<const double> before) {
-  room_seen_.clear();
-  for (std::size_t local = 0; !before.empty() && local < links_.size(); ++local) {
-    room_seen_.push_back(before[links_[local]]);
+  room_seen_.resize(before.empty() ? 0 : links_.size());
+  for (std::size_t local = 0; local < room_seen_.size(); ++local) {
+    room_seen_[local] = before[links_[local]];
   }
 }
 
 void FlowGroup::NoteRoomLeft(std::span<const double> after) {
-  room_left_.clear();
-  for (const std::uint32_t link : links_) {
-    room_left_.push_back(after[link]);
+  room_left_.resize(links_.size());
+  for (std::size_t local = 0; local < links_.size(); ++local) {
+    room_left_[local] = after[links_[local]];
   }
 }
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <vector>
 
 #include "scheduler/rate/allocator.h"
@@ -10,21 +9,31 @@ namespace {
 
 constexpr double kRoomSlack = 1e-9;  // relative to the capacity; below it is rounding
 
-/// The ports of one side of a group that have flows and room, counted within the side: in order, and as bits.
+/// The ports of one side of a group that have flows and room, counted within the side: as a list in order, which
+/// begins and ends at the number behind the last port, and as bits.
 struct FreePorts {
-  std::vector<std::uint32_t> in_order;
+  std::vector<std::uint32_t> next, previous;
   std::vector<std::uint64_t> bits;
 
   void Open(std::size_t ports) {
-    in_order.clear();
+    next.resize(ports + 1);
+    previous.resize(ports + 1);
+    next[ports] = previous[ports] = static_cast<std::uint32_t>(ports);
     bits.assign((ports + 63) / 64, 0);
   }
-  void Add(std::size_t port) {
-    in_order.push_back(static_cast<std::uint32_t>(port));
+  std::uint32_t end() const { return static_cast<std::uint32_t>(next.size() - 1); }
+  std::uint32_t first() const { return next[end()]; }
+  bool empty() const { return first() == end(); }
+  void Add(std::uint32_t port) {
+    const std::uint32_t last = previous[end()];
+    next[last] = previous[end()] = port;
+    next[port] = end();
+    previous[port] = last;
     bits[port / 64] |= std::uint64_t{1} << (port % 64);
   }
   void Remove(std::uint32_t port) {
-    in_order.erase(std::find(in_order.begin(), in_order.end(), port));
+    next[previous[port]] = next[port];
+    previous[next[port]] = previous[port];
     bits[port / 64] &= ~(std::uint64_t{1} << (port % 64));
   }
 };
@@ -46,16 +55,15 @@ class GreedyRate final : public RateAllocator {
       if (group.KeepRates(room_)) {
         continue;
       }
-      before_ = room_;
+      group.NoteRoom(room_);
       Rank(&group, ranked.sizes_known);
       served_.clear();
-      for (const Keyed& port : ports_) {
-        while (ServeOne(group, port.local)) {
+      for (std::size_t i = 0; i < ports_.size() && !uplinks_.empty() && !downlinks_.empty(); ++i) {
+        while (ServeOne(group, ports_[i])) {
         }
       }
       SetLevels(&group);
       changed += group.EndFilling();
-      group.NoteRoom(before_);
       group.NoteRoomLeft(room_);
     }
     return changed;
@@ -69,41 +77,47 @@ class GreedyRate final : public RateAllocator {
 
   bool Free(std::uint32_t link) const { return room_[link] > capacity_[link] * kRoomSlack; }
 
-  /// Local links of ports with room by what they have left: bytes, or flows when bytes are not to be known.
+  static double Key(const FlowGroup& group, std::uint32_t local, bool by_bytes) {
+    return by_bytes ? group.Load(local) : group.Count(local);
+  }
+
+  /// Local links of ports with flows and room by what they have left: bytes, or flows when bytes are not to be known.
   void Rank(FlowGroup* group, bool by_bytes) {
+    PutInOrder(group, by_bytes);
     const auto links = group->links();
     const std::size_t uplinks = group->uplinks();
+    ports_.clear();
     uplinks_.Open(uplinks);
     downlinks_.Open(group->port_links() - uplinks);
-    served_before_.clear();
-    waited_.clear();
-    others_.clear();
-    bool both_sides[2] = {false, false};
     for (const std::uint32_t local : group->port_order()) {
       if (group->Count(local) > 0 && Free(links[local])) {
-        (group->Use(local) > 0 ? served_before_ : waited_)
-            .push_back({by_bytes ? group->Load(local) : group->Count(local), local});
-        both_sides[local < uplinks ? 0 : 1] = true;
-      } else {
-        others_.push_back(local);
+        ports_.push_back(local);
+        local < uplinks ? uplinks_.Add(local) : downlinks_.Add(static_cast<std::uint32_t>(local - uplinks));
       }
     }
-    ports_.clear();
-    if (!both_sides[0] || !both_sides[1]) {
-      return;  // no flow has room at both ends
-    }
-    // Ports that were served have become less by the same, mostly, and the others are what they were: so either kind is
-    // in order still, or nearly.
-    SortNearlySorted(&served_before_);
-    SortNearlySorted(&waited_);
-    std::merge(served_before_.begin(), served_before_.end(), waited_.begin(), waited_.end(), std::back_inserter(ports_),
-               Before);
+  }
+
+  /// Brings the order of all ports up to date. What a port has left changes only while it is served, which is noted;
+  /// the others are in order still.
+  void PutInOrder(FlowGroup* group, bool by_bytes) {
     const auto order = group->port_order();
-    const auto rest =
-        std::transform(ports_.begin(), ports_.end(), order.begin(), [](const Keyed& k) { return k.local; });
-    std::copy(others_.begin(), others_.end(), rest);
-    for (const Keyed& port : ports_) {
-      port.local < uplinks ? uplinks_.Add(port.local) : downlinks_.Add(port.local - uplinks);
+    const auto served = group->port_notes();
+    served_before_.clear();
+    std::size_t kept = 0;
+    for (const std::uint32_t local : order) {
+      if (served[local] == 0) {
+        order[kept++] = local;
+      } else {
+        served[local] = 0;
+        served_before_.push_back({Key(*group, local, by_bytes), local});
+      }
+    }
+    SortNearlySorted(&served_before_);  // all have become less by the same, mostly
+    std::size_t end = order.size();
+    for (std::size_t i = served_before_.size(); i-- > 0; order[--end] = served_before_[i].local) {
+      while (kept > 0 && Before(served_before_[i], {Key(*group, order[kept - 1], by_bytes), order[kept - 1]})) {
+        order[--end] = order[--kept];
+      }
     }
   }
 
@@ -144,8 +158,10 @@ class GreedyRate final : public RateAllocator {
     for (std::size_t word = 0; word < others.bits.size(); ++word) {
       candidates |= live[word] & others.bits[word];
     }
-    for (std::size_t i = 0; candidates != 0 && i < others.in_order.size(); ++i) {
-      const std::uint32_t other = others.in_order[i];
+    if (candidates == 0) {
+      return false;
+    }
+    for (std::uint32_t other = others.first(); other != others.end(); other = others.next[other]) {
       if ((live[other / 64] >> (other % 64) & 1) == 0) {
         continue;
       }
@@ -203,14 +219,14 @@ class GreedyRate final : public RateAllocator {
     group->BeginFilling();
     for (const Served& served : served_) {
       group->Serve(served.flow, PathOf(*group, served), served.narrow, served.rate);
+      group->port_notes()[served.ports[0]] = group->port_notes()[served.ports[1]] = 1;
     }
   }
 
-  std::vector<double> room_, before_;
+  std::vector<double> room_;
   std::span<const double> capacity_;
-  std::vector<Keyed> ports_;                   // local links of ports with room and flows, in order
-  std::vector<Keyed> served_before_, waited_;  // those of them that had a rate until now, and the others
-  std::vector<std::uint32_t> others_;          // its other ports
+  std::vector<std::uint32_t> ports_;  // local links of ports with flows and room, in order
+  std::vector<Keyed> served_before_;  // scratch of PutInOrder()
   FreePorts uplinks_, downlinks_;
   std::vector<Served> served_;
   std::vector<std::uint32_t> flow_of_link_;  // by local link: whom it is filled by

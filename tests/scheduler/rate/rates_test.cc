@@ -233,6 +233,50 @@ TEST(Rates, AfterManyEventsEqualThoseOfAFreshStart) {
   }
 }
 
+/// Greedy keeps the order of a group's ports from one allocation to the next: rates are those of ports sorted anew.
+TEST(GreedyRate, PortsThatAreKeptInOrderAreServedAsPortsThatAreSortedAnew) {
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    RandomCase c(seed);
+    const auto rate = NewRate("greedy");
+    std::int64_t now = 0;
+    for (int step = 0; step < 10; ++step) {
+      std::vector<FlowGroup> copies;
+      std::vector<RankedGroup> sorted_anew(c.order);
+      copies.reserve(c.order.size());
+      for (RankedGroup& ranked : sorted_anew) {
+        ranked.sizes_known = seed % 2 == 0;
+        if (c.random() % 2 == 0) {
+          ranked.group->NoteRoom({});  // even if nothing has changed
+        }
+        copies.push_back(*ranked.group);
+        ranked.group = &copies.back();
+        std::fill(copies.back().port_notes().begin(), copies.back().port_notes().end(), 1);
+        std::shuffle(copies.back().port_order().begin(), copies.back().port_order().end(), c.random);
+      }
+      for (RankedGroup& ranked : c.order) {
+        ranked.sizes_known = seed % 2 == 0;
+      }
+      rate->Allocate(c.order, c.capacity);
+      NewRate("greedy")->Allocate(sorted_anew, c.capacity);
+      for (std::size_t i = 0; i < copies.size(); ++i) {
+        for (std::size_t f = 0; f < copies[i].flows(); ++f) {
+          ASSERT_EQ(c.order[i].group->Rate(f), copies[i].Rate(f)) << "seed " << seed << " step " << step;
+        }
+      }
+      now += static_cast<std::int64_t>(1 + c.random() % 20'000);
+      std::vector<EndedFlow> ended;
+      for (const auto& group : c.groups) {
+        for (std::int64_t end = group->NextEnd(); end <= now; end = group->NextEnd()) {
+          group->Settle(end);
+          group->TakeEnded(0, &ended);
+        }
+        group->Settle(now);
+      }
+      c.capacity[c.random() % c.capacity.size()] = 0.25 * static_cast<double>(c.random() % 5);
+    }
+  }
+}
+
 TEST(CorrelatedRate, EveryCoflowHasTheOptimalGuaranteeUnderDrfAndHugAlike) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     for (const char* name : {"drf", "hug"}) {
