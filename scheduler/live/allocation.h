@@ -11,13 +11,6 @@ namespace weir::scheduler {
 /// coflows have any. Thread: one at a time.
 class Allocation {
  public:
-  /// A flow whose rate is above 0, with what is needed to move its bytes.
-  struct Running {
-    FlowIndex flow = 0;
-    CoflowSlot slot = 0;
-    LiveFabric::Member member;
-  };
-
   explicit Allocation(LiveFabric* fabric);
 
   /// `rates` parallel to the coflow's flows.
@@ -32,16 +25,16 @@ class Allocation {
   /// Coflows with a flow whose rate is above 0, in no order.
   std::span<const CoflowSlot> served() const { return served_; }
   /// Flows whose rate is above 0, in no order.
-  std::span<const Running> running() const { return running_; }
+  std::span<const FlowIndex> running() const { return running_; }
 
  private:
-  void ChangeRate(CoflowSlot slot, std::size_t position, WholeRate rate);
+  void ChangeRate(FlowIndex flow, WholeRate rate);
 
   LiveFabric& fabric_;
   std::vector<FlowIndex> changed_;
   std::vector<CoflowSlot> served_;
   std::vector<std::uint32_t> served_at_;  ///< By slot: position in `served_` + 1; 0: not served.
-  std::vector<Running> running_;
+  std::vector<FlowIndex> running_;
   std::vector<std::uint32_t> running_at_;  ///< By flow, the same.
 };
 

@@ -42,12 +42,6 @@ class ChunkPool {
     data_[chunk->begin + chunk->size++] = value;
   }
 
-  /// Room for so many elements in a chunk that is empty, so that they lie where the first one does.
-  void Prepare(Chunk* chunk, std::size_t elements) {
-    Release(chunk);
-    *chunk = Take(std::max(kSmallest, std::bit_ceil(static_cast<std::uint32_t>(elements))));
-  }
-
   /// At most O(size) elements move.
   void Insert(Chunk* chunk, std::size_t at, const T& value) {
     Append(chunk, value);

@@ -9,14 +9,7 @@
 namespace weir::scheduler {
 namespace {
 
-constexpr std::size_t kLine = 64;
-constexpr std::size_t kPrefetched = 8;  // Lines of one list. What follows the processor finds by itself.
-
-template <typename T>
-void PrefetchFirst(std::span<T> list) {
-  const std::size_t bytes = std::min(list.size_bytes(), kPrefetched * kLine);
-  for (std::size_t at = 0; at < bytes; at += kLine) __builtin_prefetch(&list[at / sizeof(T)]);
-}
+constexpr std::size_t kPrefetched = 32;  // Flows of one coflow. Behind them the processor has enough under way.
 
 constexpr double kNoCapacity = 1e100;
 
@@ -46,8 +39,6 @@ LiveFabric::LiveFabric(std::span<const WholeRate> capacities, const LiveLimits& 
       given_key(limits.coflows, 0),
       bytes_left(limits.coflows, 0),
       flows_of(limits.coflows),
-      members_of(limits.coflows),
-      hops_of(limits.coflows),
       rows_of(limits.coflows),
       coflow_of(limits.flows, kNobody),
       remaining(limits.flows, 0),
@@ -62,7 +53,6 @@ LiveFabric::LiveFabric(std::span<const WholeRate> capacities, const LiveLimits& 
   FillFree(&free_flows_, limits.flows);
   const std::size_t entries = std::size_t{limits.flows} * limits.hops;
   flow_lists.Reserve(kPoolSlack * limits.flows);
-  members.Reserve(kPoolSlack * limits.flows);
   rows.Reserve(kPoolSlack * entries);
   hops.Reserve(kPoolSlack * entries);
 }
@@ -132,13 +122,6 @@ CoflowSlot LiveFabric::Add(const LiveCoflow& coflow) {
   bytes_left[slot] = 0;
   ++coflow_count;
   ++stamp_;
-  std::size_t links = 0;
-  for (const LiveFlow& flow : coflow.flows) {
-    links += flow.path.size();
-  }
-  flow_lists.Prepare(&flows_of[slot], coflow.flows.size());
-  members.Prepare(&members_of[slot], coflow.flows.size());
-  hops.Prepare(&hops_of[slot], links);
   for (const LiveFlow& flow : coflow.flows) {
     AddFlow(slot, flow);
   }
@@ -154,37 +137,29 @@ void LiveFabric::AddFlow(CoflowSlot slot, const LiveFlow& flow) {
   rate[index] = 0;
   bytes_left[slot] += flow.bytes;
   flow_lists.Append(&flows_of[slot], index);
-  const auto length = static_cast<std::uint32_t>(flow.path.size());
-  longest_path = std::max(longest_path, length);
-  path_of[index] = {hops_of[slot].begin + hops_of[slot].size, length, 0};
-  members.Append(&members_of[slot], Member{path_of[index].begin, length, 0});
+  longest_path = std::max(longest_path, static_cast<std::uint32_t>(flow.path.size()));
   for (const LinkIndex link : flow.path) {
-    AddHop(slot, link, flow.bytes);
+    if (seen_[link] != stamp_) {
+      seen_[link] = stamp_;
+      row_index_[link] = rows_of[slot].size;
+      rows.Append(&rows_of[slot], Row{link, 0, 0});
+    }
+    Row& row = rows.Of(rows_of[slot])[row_index_[link]];
+    ++row.flows;
+    row.load += flow.bytes;
+    hops.Append(&path_of[index], Hop{link, row_index_[link]});
   }
-}
-
-void LiveFabric::AddHop(CoflowSlot slot, LinkIndex link, std::int64_t bytes) {
-  if (seen_[link] != stamp_) {
-    seen_[link] = stamp_;
-    row_index_[link] = rows_of[slot].size;
-    rows.Append(&rows_of[slot], Row{link, 0, 0});
-  }
-  Row& row = rows.Of(rows_of[slot])[row_index_[link]];
-  ++row.flows;
-  row.load += bytes;
-  hops.Append(&hops_of[slot], Hop{link, row_index_[link]});
 }
 
 void LiveFabric::Remove(CoflowSlot slot) {
   for (const FlowIndex flow : Flows(slot)) {
     coflow_of[flow] = kNobody;
     rate[flow] = 0;
+    hops.Release(&path_of[flow]);
     free_flows_.push_back(flow);
     --flow_count;
   }
   flow_lists.Release(&flows_of[slot]);
-  members.Release(&members_of[slot]);
-  hops.Release(&hops_of[slot]);
   rows.Release(&rows_of[slot]);
   live[slot] = 0;
   free_slots_.push_back(slot);
@@ -199,44 +174,45 @@ void LiveFabric::RemoveFlow(FlowIndex flow) {
     --mine[hop.row].flows;
   }
   const auto list = Flows(slot);
-  const auto position = static_cast<std::size_t>(std::ranges::find(list, flow) - list.begin());
-  flow_lists.Erase(&flows_of[slot], position, 1);
-  members.Erase(&members_of[slot], position, 1);
+  flow_lists.Erase(&flows_of[slot], static_cast<std::size_t>(std::ranges::find(list, flow) - list.begin()), 1);
+  hops.Release(&path_of[flow]);
   coflow_of[flow] = kNobody;
   rate[flow] = 0;
   free_flows_.push_back(flow);
   --flow_count;
 }
 
-void LiveFabric::SetRemaining(FlowIndex flow, CoflowSlot slot, std::span<const Hop> path, std::int64_t bytes) {
+void LiveFabric::SetRemaining(FlowIndex flow, std::int64_t bytes) {
+  const CoflowSlot slot = coflow_of[flow];
   const std::int64_t change = bytes - remaining[flow];
   remaining[flow] = bytes;
   bytes_left[slot] += change;
   const auto mine = rows.Of(rows_of[slot]);
-  for (const Hop& hop : path) {
+  for (const Hop& hop : Path(flow)) {
     mine[hop.row].load += change;
   }
 }
 
-void LiveFabric::SetRate(CoflowSlot slot, std::size_t position, WholeRate value) {
-  members.Of(members_of[slot])[position].rate = value;
-  rate[Flows(slot)[position]] = value;
-}
-
 void LiveFabric::Prefetch(std::span<const CoflowSlot> visits) const {
-  constexpr std::size_t kLists = 4;
-  constexpr std::size_t kListsOf = 10;
+  constexpr std::size_t kPaths = 2;
+  constexpr std::size_t kPathsOf = 4;
+  constexpr std::size_t kLists = 6;
+  constexpr std::size_t kListsOf = 12;
   if (visits.size() <= kListsOf) return;
   __builtin_prefetch(&flows_of[visits[kListsOf]]);
-  __builtin_prefetch(&members_of[visits[kListsOf]]);
-  __builtin_prefetch(&hops_of[visits[kListsOf]]);
-  PrefetchFirst(Flows(visits[kLists]));
-  PrefetchMembers(visits[kLists]);
+  __builtin_prefetch(Flows(visits[kLists]).data());
+  PrefetchPathsOf(visits[kPathsOf]);
+  PrefetchPaths(visits[kPaths]);
 }
 
-void LiveFabric::PrefetchMembers(CoflowSlot slot) const {
-  PrefetchFirst(Members(slot));
-  PrefetchFirst(hops.Of(hops_of[slot]));
+void LiveFabric::PrefetchPathsOf(CoflowSlot slot) const {
+  const auto flows = Flows(slot);
+  for (const FlowIndex flow : flows.first(std::min(flows.size(), kPrefetched))) __builtin_prefetch(&path_of[flow]);
+}
+
+void LiveFabric::PrefetchPaths(CoflowSlot slot) const {
+  const auto flows = Flows(slot);
+  for (const FlowIndex flow : flows.first(std::min(flows.size(), kPrefetched))) __builtin_prefetch(Path(flow).data());
 }
 
 LiveFabric::Busiest LiveFabric::BusiestLink(CoflowSlot slot) const {

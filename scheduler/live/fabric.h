@@ -47,9 +47,7 @@ struct LiveCoflow {
 /// entry for each link it touches and none for others. On a big switch of P ports, link p is the uplink of port p and
 /// link P + p its downlink. Pure data: LiveScheduler owns one and keeps it true; others read.
 ///
-/// What is read of all flows of a coflow, one after the other, lies side by side: its members, and their paths.
-///
-/// Memory: 48 bytes a flow, 8 a link of its path, 16 for each link that a coflow touches; chunks are up to half empty.
+/// Memory: 32 bytes a flow, 8 a link of its path, 16 for each link that a coflow touches; chunks are up to half empty.
 /// Thread: one at a time.
 struct LiveFabric {
   struct Hop {
@@ -61,13 +59,7 @@ struct LiveFabric {
     std::uint32_t flows = 0;  ///< Of this coflow on this link, not ended. May fall to 0.
     std::int64_t load = 0;    ///< Bytes they have left.
   };
-  /// A flow as its coflow sees it.
-  struct Member {
-    std::uint32_t path = 0;   ///< Where it begins in `hops`,
-    std::uint32_t links = 0;  ///< and how many there are.
-    WholeRate rate = 0;       ///< The same as `rate` of the flow.
-  };
-  static_assert(sizeof(Hop) == 8 && sizeof(Row) == 16 && sizeof(Member) == 16);
+  static_assert(sizeof(Hop) == 8 && sizeof(Row) == 16);
 
   /// `capacity` in bytes/s, one per link; call ValidCapacity first.
   LiveFabric(std::span<const WholeRate> capacities, const LiveLimits& table_limits);
@@ -81,22 +73,18 @@ struct LiveFabric {
   void Remove(CoflowSlot slot);
   void RemoveFlow(FlowIndex flow);
   /// Sets what a flow has left, and the rows with it.
-  void SetRemaining(FlowIndex flow, std::int64_t bytes) { SetRemaining(flow, coflow_of[flow], Path(flow), bytes); }
-  void SetRemaining(FlowIndex flow, CoflowSlot slot, std::span<const Hop> path, std::int64_t bytes);
-  void SetRate(CoflowSlot slot, std::size_t position, WholeRate value);  ///< Of a flow by its place in Flows(slot).
+  void SetRemaining(FlowIndex flow, std::int64_t bytes);
 
   bool IsLive(CoflowSlot slot) const { return slot < live.size() && live[slot] != 0; }
   bool IsFlow(FlowIndex flow) const { return flow < coflow_of.size() && coflow_of[flow] != kNobody; }
   std::span<const FlowIndex> Flows(CoflowSlot slot) const { return flow_lists.Of(flows_of[slot]); }
   std::span<const Row> Rows(CoflowSlot slot) const { return rows.Of(rows_of[slot]); }
   std::span<const Hop> Path(FlowIndex flow) const { return hops.Of(path_of[flow]); }
-  /// Parallel to Flows(slot).
-  std::span<const Member> Members(CoflowSlot slot) const { return members.Of(members_of[slot]); }
-  std::span<const Hop> Path(const Member& member) const { return hops.Of({member.path, member.links, 0}); }
   /// Of coflows that are visited one after the other, in an order that memory does not have: asks for what the next
   /// ones need, each a step nearer than the last time. To be called at each of them.
   void Prefetch(std::span<const CoflowSlot> visits) const;
-  void PrefetchMembers(CoflowSlot slot) const;  ///< Of a coflow's first flows, and their paths.
+  void PrefetchPathsOf(CoflowSlot slot) const;  ///< Where they lie,
+  void PrefetchPaths(CoflowSlot slot) const;    ///< and then themselves; of a coflow's first flows.
   std::uint32_t links() const { return static_cast<std::uint32_t>(capacity.size()); }
   struct Busiest {
     double seconds = 0;     ///< That the link needs for what is left, on full capacity (Gamma of Varys, section 4).
@@ -123,26 +111,22 @@ struct LiveFabric {
   std::vector<Nanoseconds> arrival;
   std::vector<double> given_key;
   std::vector<std::int64_t> bytes_left;
-  std::vector<Chunk> flows_of;    ///< In `flow_lists`, in the order they were given.
-  std::vector<Chunk> members_of;  ///< In `members`.
-  std::vector<Chunk> hops_of;     ///< In `hops`: the paths of all its flows, of those that have ended too.
-  std::vector<Chunk> rows_of;     ///< In `rows`.
+  std::vector<Chunk> flows_of;  ///< In `flow_lists`, in the order they were given.
+  std::vector<Chunk> rows_of;   ///< In `rows`.
 
   // By flow.
   std::vector<CoflowSlot> coflow_of;  ///< kNobody: the index is free.
   std::vector<std::int64_t> remaining;
   std::vector<WholeRate> rate;
-  std::vector<Chunk> path_of;  ///< A part of its coflow's `hops_of`.
+  std::vector<Chunk> path_of;  ///< In `hops`.
 
   ChunkPool<FlowIndex> flow_lists;
-  ChunkPool<Member> members;
   ChunkPool<Row> rows;
   ChunkPool<Hop> hops;
 
  private:
   Status ValidFlow(const LiveFlow& flow, std::size_t position);
   void AddFlow(CoflowSlot slot, const LiveFlow& flow);
-  void AddHop(CoflowSlot slot, LinkIndex link, std::int64_t bytes);
 
   std::vector<CoflowSlot> free_slots_;
   std::vector<FlowIndex> free_flows_;

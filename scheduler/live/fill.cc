@@ -19,8 +19,9 @@ RateFill::RateFill(std::uint32_t links, std::uint32_t flows, std::uint32_t hops)
   hops_.reserve(std::size_t{flows} * hops);
 }
 
-void RateFill::Fill(const LiveFabric& fabric, CoflowSlot slot, LiveRates how, std::vector<WholeRate>* room) {
-  Open(fabric, slot, *room);
+void RateFill::Fill(const LiveFabric& fabric, std::span<const FlowIndex> flows, LiveRates how,
+                    std::vector<WholeRate>* room) {
+  Open(fabric, flows, *room);
   if (position_.empty()) {
     return;
   }
@@ -37,18 +38,17 @@ void RateFill::Fill(const LiveFabric& fabric, CoflowSlot slot, LiveRates how, st
 }
 
 /// Finds the flows that can have anything and numbers the links they cross.
-void RateFill::Open(const LiveFabric& fabric, CoflowSlot slot, const std::vector<WholeRate>& room) {
-  const auto members = fabric.Members(slot);
+void RateFill::Open(const LiveFabric& fabric, std::span<const FlowIndex> flows, const std::vector<WholeRate>& room) {
   ++stamp_;
-  rates_.assign(members.size(), 0);
+  rates_.assign(flows.size(), 0);
   uses_.clear();
   left_.clear();
   open_flows_.clear();
   position_.clear();
   hops_.clear();
   hops_begin_.assign(1, 0);
-  for (std::uint32_t i = 0; i < members.size(); ++i) {
-    const auto path = fabric.Path(members[i]);
+  for (std::uint32_t i = 0; i < flows.size(); ++i) {
+    const auto path = fabric.Path(flows[i]);
     if (std::ranges::all_of(path, [&](const LiveFabric::Hop& hop) { return room[hop.link] > 0; })) {
       OpenFlow(path, i, room);
     }

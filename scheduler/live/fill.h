@@ -34,16 +34,15 @@ class RateFill {
 
   RateFill(std::uint32_t links, std::uint32_t flows, std::uint32_t hops);
 
-  /// `room` by link, lowered by what is given. Only the links that the coflow's flows cross are looked at. Afterwards
-  /// `rates()` is parallel to its flows, and `uses()` has each link that an open flow crosses, with what was taken of
-  /// it (0 too).
-  void Fill(const LiveFabric& fabric, CoflowSlot slot, LiveRates how, std::vector<WholeRate>* room);
+  /// `room` by link, lowered by what is given. Only the links that the flows cross are looked at. Afterwards `rates()`
+  /// is parallel to `flows`, and `uses()` has each link that an open flow crosses, with what was taken of it (0 too).
+  void Fill(const LiveFabric& fabric, std::span<const FlowIndex> flows, LiveRates how, std::vector<WholeRate>* room);
 
   std::span<const WholeRate> rates() const { return rates_; }
   std::span<const Use> uses() const { return uses_; }
 
  private:
-  void Open(const LiveFabric& fabric, CoflowSlot slot, const std::vector<WholeRate>& room);
+  void Open(const LiveFabric& fabric, std::span<const FlowIndex> flows, const std::vector<WholeRate>& room);
   void OpenFlow(std::span<const LiveFabric::Hop> path, std::uint32_t position, const std::vector<WholeRate>& room);
   void ListFlowsOfLinks();
   void Progressive();

@@ -43,12 +43,10 @@ std::size_t LinkQueues::Behind(LinkIndex link, std::uint64_t label) const {
 
 void LinkQueues::Insert(CoflowSlot slot) {
   const std::uint64_t label = order_.label(slot);
-  const auto flows = fabric_.Flows(slot);
-  const auto members = fabric_.Members(slot);
-  for (std::size_t i = 0; i < flows.size(); ++i) {
-    const auto path = fabric_.Path(members[i]);
+  for (const FlowIndex flow : fabric_.Flows(slot)) {
+    const auto path = fabric_.Path(flow);
     for (std::size_t hop = 0; hop < path.size(); ++hop) {
-      Put(path[hop].link, label, EntryOf(slot, flows[i], path, hop));
+      Put(path[hop].link, label, EntryOf(slot, flow, path, hop));
     }
   }
 }
@@ -81,12 +79,10 @@ void LinkQueues::PutIntoHead(LinkIndex link, std::uint64_t label, const Entry& e
 }
 
 void LinkQueues::Append(CoflowSlot slot) {
-  const auto flows = fabric_.Flows(slot);
-  const auto members = fabric_.Members(slot);
-  for (std::size_t i = 0; i < flows.size(); ++i) {
-    const auto path = fabric_.Path(members[i]);
+  for (const FlowIndex flow : fabric_.Flows(slot)) {
+    const auto path = fabric_.Path(flow);
     for (std::size_t hop = 0; hop < path.size(); ++hop) {
-      entries_.Append(&queue_[path[hop].link], EntryOf(slot, flows[i], path, hop));
+      entries_.Append(&queue_[path[hop].link], EntryOf(slot, flow, path, hop));
     }
   }
 }

@@ -169,41 +169,22 @@ void LiveScheduler::Advance(Nanoseconds duration) {
   const auto running = allocation_.running();
   const double seconds = ToSeconds(duration);
   for (std::size_t i = 0; i < running.size(); ++i) {
-    PrefetchRunning(running.subspan(i));
-    const auto& [flow, slot, member] = running[i];
-    const auto path = fabric_.Path(member);
-    const double moved = static_cast<double>(member.rate) * seconds;
+    const FlowIndex flow = running[i];
+    const double moved = static_cast<double>(fabric_.rate[flow]) * seconds;
     const std::int64_t left = fabric_.remaining[flow];
-    fabric_.SetRemaining(flow, slot, path,
-                         moved < static_cast<double>(left) ? left - static_cast<std::int64_t>(moved) : 0);
-    if (MakesKey(slot, path)) {
-      Mark(slot);
+    fabric_.SetRemaining(flow, moved < static_cast<double>(left) ? left - static_cast<std::int64_t>(moved) : 0);
+    if (MakesKey(flow)) {
+      Mark(fabric_.coflow_of[flow]);
     }
   }
 }
 
-/// Flows that run are spread over all tables. What a later one needs is asked for a while before, in two steps.
-void LiveScheduler::PrefetchRunning(std::span<const Allocation::Running> next) const {
-  constexpr std::size_t kRows = 8;
-  constexpr std::size_t kPath = 16;
-  if (next.size() <= kPath) {
-    return;
-  }
-  const Allocation::Running& far = next[kPath];
-  __builtin_prefetch(&fabric_.remaining[far.flow]);
-  __builtin_prefetch(fabric_.Path(far.member).data());
-  __builtin_prefetch(&fabric_.rows_of[far.slot]);
-  const auto rows = fabric_.Rows(next[kRows].slot);
-  for (const LiveFabric::Hop& hop : fabric_.Path(next[kRows].member)) {
-    __builtin_prefetch(&rows[hop.row]);
-  }
-}
-
-/// Whether the coflow's key is another one when a flow with this path has less left.
-bool LiveScheduler::MakesKey(CoflowSlot slot, std::span<const LiveFabric::Hop> path) const {
+/// Whether its coflow's key is another one when the flow has less left.
+bool LiveScheduler::MakesKey(FlowIndex flow) const {
+  const std::uint32_t busiest = busiest_[fabric_.coflow_of[flow]];
   return options_.key == LiveKey::kScf ||
          (options_.key == LiveKey::kSebf &&
-          std::ranges::any_of(path, [&](const LiveFabric::Hop& hop) { return hop.row == busiest_[slot]; }));
+          std::ranges::any_of(fabric_.Path(flow), [&](const LiveFabric::Hop& hop) { return hop.row == busiest; }));
 }
 
 double LiveScheduler::FindKey(CoflowSlot slot) {
@@ -280,7 +261,7 @@ void LiveScheduler::ComputeAll() {
     fabric_.Prefetch(order.subspan(i));
     const CoflowSlot slot = order[i];
     queues_.Append(slot);
-    fill_.Fill(fabric_, slot, options_.rates, &room_);
+    fill_.Fill(fabric_, fabric_.Flows(slot), options_.rates, &room_);
     if (fill_.uses().empty()) {
       allocation_.SetNothing(slot);
       continue;

@@ -84,8 +84,7 @@ class LiveScheduler {
   double FindKey(CoflowSlot slot);
   void Mark(CoflowSlot slot);
   void MarkOnLink(LinkIndex link);
-  bool MakesKey(CoflowSlot slot, std::span<const LiveFabric::Hop> path) const;
-  void PrefetchRunning(std::span<const Allocation::Running> next) const;
+  bool MakesKey(FlowIndex flow) const;
   bool RepairOrder();
   void SortMarks();
   bool CarryAfterFall();

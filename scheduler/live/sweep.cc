@@ -181,7 +181,7 @@ void Sweep::Visit(CoflowSlot slot) {
   ++work_.visits;
   visited_[slot] = number_;
   const std::uint64_t label = order_.label(slot);
-  fabric_.PrefetchMembers(slot);
+  fabric_.PrefetchPathsOf(slot);
   found_.clear();
   for (const LiveFabric::Row& row : fabric_.Rows(slot)) {
     room_[row.link] = 0;
@@ -190,7 +190,8 @@ void Sweep::Visit(CoflowSlot slot) {
       found_.push_back({row.link, room_[row.link]});
     }
   }
-  fill_.Fill(fabric_, slot, how_, &room_);
+  fabric_.PrefetchPaths(slot);
+  fill_.Fill(fabric_, fabric_.Flows(slot), how_, &room_);
   allocation_.Set(slot, fill_.rates());
   for (const RateFill::Use& before : found_) {
     Pass(before.link, slot, UseOf(before));

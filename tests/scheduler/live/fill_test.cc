@@ -61,7 +61,7 @@ TEST(RateFill, MaxMinDiffersFromTheExactRatesByRoundingAlone) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     Problem problem = RandomProblem(seed, 1'000'000'000'000);
     const std::vector<double> exact = Exact(problem);
-    fill.Fill(problem.fabric, problem.slot, LiveRates::kMaxMin, &problem.room);
+    fill.Fill(problem.fabric, problem.fabric.Flows(problem.slot), LiveRates::kMaxMin, &problem.room);
     for (std::size_t i = 0; i < exact.size(); ++i) {
       ASSERT_NEAR(static_cast<double>(fill.rates()[i]), exact[i], 64 + exact[i] * 1e-6)
           << "RandomProblem(" << seed << ")";
@@ -76,7 +76,7 @@ TEST(RateFill, NothingIsTakenTwiceAndNothingUsableIsLeft) {
       Problem problem = RandomProblem(seed, 5);
       std::vector<WholeRate> left = problem.room;
       const auto flows = problem.fabric.Flows(problem.slot);
-      fill.Fill(problem.fabric, problem.slot, how, &problem.room);
+      fill.Fill(problem.fabric, flows, how, &problem.room);
       for (std::size_t i = 0; i < flows.size(); ++i) {
         bool stopped = false;
         for (const LiveFabric::Hop& hop : problem.fabric.Path(flows[i])) {
