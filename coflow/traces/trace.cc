@@ -8,10 +8,8 @@
 namespace weir::traces {
 namespace {
 
-std::size_t CountDistinct(std::vector<std::uint32_t>* ports) {
-  std::sort(ports->begin(), ports->end());
-  return static_cast<std::size_t>(std::unique(ports->begin(), ports->end()) - ports->begin());
-}
+/// Up to so many ports for each entry of a list it is cheaper to mark the entries than to sort them.
+constexpr std::size_t kPortsPerEntry = 8;
 
 /// Where coflows stand in the file they come from, for messages.
 class Places {
@@ -112,18 +110,39 @@ Bytes Trace::TotalBytes() const {
   return total;
 }
 
+void SortDistinct(std::vector<std::uint32_t>* ports) {
+  const std::uint32_t largest = ports->empty() ? 0 : *std::max_element(ports->begin(), ports->end());
+  if (largest > kPortsPerEntry * ports->size()) {
+    std::sort(ports->begin(), ports->end());
+    ports->erase(std::unique(ports->begin(), ports->end()), ports->end());
+    return;
+  }
+  std::vector<std::uint8_t> seen(std::size_t{largest} + 1);
+  for (const std::uint32_t port : *ports) {
+    seen[port] = 1;
+  }
+  ports->clear();
+  for (std::size_t port = 0; port < seen.size(); ++port) {
+    if (seen[port] != 0) {
+      ports->push_back(static_cast<std::uint32_t>(port));
+    }
+  }
+}
+
 void CountEnds(TraceCoflow* coflow) {
   std::vector<std::uint32_t> ends;
   ends.reserve(coflow->flows.size());
   for (const TraceFlow& flow : coflow->flows) {
     ends.push_back(flow.source);
   }
-  coflow->mappers = static_cast<std::uint32_t>(CountDistinct(&ends));
+  SortDistinct(&ends);
+  coflow->mappers = static_cast<std::uint32_t>(ends.size());
   ends.clear();
   for (const TraceFlow& flow : coflow->flows) {
     ends.push_back(flow.destination);
   }
-  coflow->reducers = static_cast<std::uint32_t>(CountDistinct(&ends));
+  SortDistinct(&ends);
+  coflow->reducers = static_cast<std::uint32_t>(ends.size());
 }
 
 Status Finish(Trace* trace, const std::string& origin, const std::vector<std::size_t>& lines) {

@@ -52,6 +52,10 @@ struct Trace {
   Bytes TotalBytes() const;
 };
 
+/// Sorts `ports` and drops repeats. Takes time and memory in proportion to them, and to the largest one where that is
+/// not much larger than there are of them.
+void SortDistinct(std::vector<std::uint32_t>* ports);
+
 /// Counts the distinct sources and destinations of `coflow` and stores them in it.
 void CountEnds(TraceCoflow* coflow);
 

@@ -91,8 +91,7 @@ void FillSenders(const traces::TraceCoflow& from, Coflow* to) {
   for (const traces::TraceFlow& flow : from.flows) {
     to->senders.push_back(flow.source);
   }
-  std::sort(to->senders.begin(), to->senders.end());
-  to->senders.erase(std::unique(to->senders.begin(), to->senders.end()), to->senders.end());
+  traces::SortDistinct(&to->senders);
 }
 
 }  // namespace

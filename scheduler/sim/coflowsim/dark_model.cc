@@ -85,7 +85,7 @@ void DarkModel::Allocate() {
 void DarkModel::CountFlows(const FlowGrid& grid) {
   std::fill(flows_up_.begin(), flows_up_.end(), 0);
   std::fill(flows_down_.begin(), flows_down_.end(), 0);
-  for (std::size_t r = 0; r < grid.receivers(); ++r) {
+  for (const std::size_t r : grid.live_receivers()) {
     const std::uint32_t to = grid.coflow().receivers[r];
     for (std::size_t s = 0; s < grid.senders() && free_.down[to] > kZero; ++s) {
       const std::uint32_t from = grid.coflow().senders[s];
@@ -101,7 +101,7 @@ void DarkModel::AllocateOne(FlowGrid* grid) {
   CountFlows(*grid);
   share_.SetShares(free_, flows_up_, flows_down_);
   used_.Fill(0);
-  for (std::size_t r = 0; r < grid->receivers(); ++r) {
+  for (const std::size_t r : grid->live_receivers()) {
     const std::uint32_t to = grid->coflow().receivers[r];
     for (std::size_t s = 0; s < grid->senders() && flows_down_[to] > 0; ++s) {
       const std::uint32_t from = grid->coflow().senders[s];

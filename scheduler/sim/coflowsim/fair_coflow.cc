@@ -25,7 +25,6 @@ class Cursor {
   std::uint32_t index() const { return static_cast<std::uint32_t>(at_ - port_->shares()); }
   /// Of the port, from here on until now.
   double least() const { return port_->LeastSince(at_); }
-  double latest() const { return port_->share(); }
   void MoveTo(Step step) {
     while (next() <= step) {
       ++at_;
@@ -54,22 +53,20 @@ class Descent {
 
   /// Takes all steps before `last`. Returns the share in that one.
   double GoOn(Step last, Cursor* up, Cursor* down) {
-    Cursor* less = up->latest() < down->latest() ? up : down;
-    Cursor* other = less == up ? down : up;
-    less->MoveTo(step_);
-    double most = other->least();
-    while (!Follow(last, most, less)) {
+    Cursor* less = up;
+    Cursor* other = down;
+    for (;;) {
+      less->MoveTo(step_);
       other->MoveTo(step_);
-      most = other->least();
-      if (less->share() > most && FollowBoth(last, less, other)) {
-        return std::min(less->share(), other->share());
-      }
       if (other->share() < less->share()) {
         std::swap(less, other);
       }
-      most = other->least();
+      const double most = other->least();
+      const bool done = less->share() <= most ? Follow(last, most, less) : FollowBoth(last, less, other);
+      if (done) {
+        return std::min(less->share(), other->share());
+      }
     }
-    return less->share();
   }
 
  private:

@@ -50,11 +50,21 @@ FlowGrid::FlowGrid(const Coflow& coflow, bool counts_stated)
   dropped_.assign(receivers(), 0);
   moves_.assign(receivers(), 0);
   outlook_.resize(receivers());
-  moving_moves_.reserve(senders());
+  moving_moves_.resize(senders());
+  for (std::size_t r = 0; r < receivers(); ++r) {
+    live_.push_back(r);
+  }
+  DropDone();
+}
+
+void FlowGrid::DropDone() {
+  std::erase_if(live_, [this](std::size_t r) { return flows_left_[r] == 0; });
 }
 
 void FlowGrid::ClearMoves() {
-  std::fill(move_.begin(), move_.end(), 0.0);
+  for (const std::size_t r : live_) {
+    std::fill_n(move_.begin() + static_cast<std::ptrdiff_t>(At(0, r)), senders(), 0.0);
+  }
 }
 
 void FlowGrid::DropEndedReceivers() {
@@ -65,7 +75,7 @@ void FlowGrid::DropEndedReceivers() {
 std::size_t FlowGrid::OnMoves() {
   moving_ = false;
   std::size_t flows = 0;
-  for (std::size_t r = 0; r < receivers(); ++r) {
+  for (const std::size_t r : live_) {
     bool moves = false;
     for (std::size_t s = 0; s < senders(); ++s) {
       double& amount = move(s, r);
@@ -102,7 +112,7 @@ const FlowGrid::Outlook& FlowGrid::Look(std::size_t receiver) {
 
 std::int64_t FlowGrid::StepsWithoutEnd() {
   double steps = 0;
-  for (std::size_t r = 0; r < receivers(); ++r) {
+  for (const std::size_t r : live_) {
     if (ended_[r] == 0) {
       const Outlook& outlook = Look(r);
       steps = std::max(steps, std::min(StepsOf(left_[r], outlook.per_step), outlook.last_flow));
@@ -113,9 +123,10 @@ std::int64_t FlowGrid::StepsWithoutEnd() {
 
 bool FlowGrid::Advance(std::int64_t steps) {
   bool ends = false;
-  for (std::size_t r = 0; r < receivers(); ++r) {
+  for (const std::size_t r : live_) {
     ends |= moves_[r] != 0 && AdvanceReceiver(r, steps);
   }
+  DropDone();
   return ends;
 }
 
@@ -150,19 +161,20 @@ std::int64_t FlowGrid::RegularSteps(std::size_t receiver) {
 void FlowGrid::AdvanceRegularly(std::size_t receiver, std::int64_t steps) {
   const std::span<double> remaining = RemainingOf(receiver);
   const std::span<const double> moves = MovesOf(receiver);
-  moving_moves_.clear();
+  std::size_t flows = 0;
   for (std::size_t s = 0; s < senders(); ++s) {
     if (moves[s] != 0) {
       remaining[s] = SubtractOneRepeatedly(remaining[s], moves[s], steps);
-      moving_moves_.push_back(moves[s]);
+      moving_moves_[flows++] = moves[s];
     }
   }
+  const std::span<const double> moving(moving_moves_.data(), flows);
   const double left = left_[receiver];
-  left_[receiver] = SubtractRepeatedly(left, moving_moves_, steps);
+  left_[receiver] = SubtractRepeatedly(left, moving, steps);
   if (stated_left_[receiver] == left) {
     stated_left_[receiver] = left_[receiver];
   } else if (stated_left_[receiver] > 0) {
-    stated_left_[receiver] = SubtractRepeatedly(stated_left_[receiver], moving_moves_, steps);
+    stated_left_[receiver] = SubtractRepeatedly(stated_left_[receiver], moving, steps);
   }
   outlook_[receiver].first_flow -= static_cast<double>(steps);
   outlook_[receiver].last_flow -= static_cast<double>(steps);

@@ -29,6 +29,9 @@ class FlowGrid {
   double left(std::size_t receiver) const { return left_[receiver]; }
   std::span<const double> stated_left() const { return stated_left_; }
   std::size_t open_receivers() const { return open_; }
+  /// Those with a flow that has something left, ascending: flows of all others neither have nor move anything. Valid
+  /// until the next Advance.
+  std::span<const std::size_t> live_receivers() const { return live_; }
 
   /// What a flow moves in a step, bytes. After changes and before steps, OnMoves is to be called; it returns the number
   /// of flows with something left.
@@ -64,12 +67,14 @@ class FlowGrid {
   std::int64_t RegularSteps(std::size_t receiver);
   void AdvanceRegularly(std::size_t receiver, std::int64_t steps);
   bool StepReceiver(std::size_t receiver);
+  void DropDone();
 
   const Coflow* coflow_;
   std::vector<double> remaining_, move_;               ///< By receiver, then by sender.
   std::vector<double> left_, stated_left_;             ///< By receiver.
   std::vector<std::uint8_t> ended_, dropped_, moves_;  ///< By receiver.
   std::vector<std::size_t> flows_left_;                ///< By receiver: flows with something left.
+  std::vector<std::size_t> live_;                      ///< Receivers of which that is not 0.
   std::vector<Outlook> outlook_;                       ///< By receiver, from where it is now.
   std::vector<double> moving_moves_;                   ///< Scratch: the moves of a receiver that are not 0.
   std::size_t open_ = 0;

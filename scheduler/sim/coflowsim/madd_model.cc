@@ -140,7 +140,7 @@ std::optional<double> MaddModel::Gamma(const Coflow& coflow, std::span<const dou
 
 std::optional<double> MaddModel::GammaOf(const Active& active) {
   const FlowGrid& grid = active.grid;
-  for (std::size_t r = 0; r < grid.receivers(); ++r) {
+  for (const std::size_t r : grid.live_receivers()) {
     if (grid.left(r) > 0 && free_.down[grid.coflow().receivers[r]] <= free_zero_) {
       return std::nullopt;  // Gamma would say so too, but this needs no look at the flows.
     }
@@ -149,6 +149,8 @@ std::optional<double> MaddModel::GammaOf(const Active& active) {
   receive_.assign(grid.receivers(), 0.0);
   for (std::size_t r = 0; r < grid.receivers(); ++r) {
     receive_[r] = grid.left(r);
+  }
+  for (const std::size_t r : grid.live_receivers()) {
     for (std::size_t s = 0; s < grid.senders(); ++s) {
       send_[s] += grid.remaining(s, r);
     }
@@ -182,7 +184,7 @@ void MaddModel::AllocateInOrder() {
 /// Rates with which every flow needs `seconds`.
 void MaddModel::AllocateOne(double seconds, FlowGrid* grid) {
   const Coflow& coflow = grid->coflow();
-  for (std::size_t r = 0; r < grid->receivers(); ++r) {
+  for (const std::size_t r : grid->live_receivers()) {
     const std::uint32_t to = coflow.receivers[r];
     if (free_.down[to] <= free_zero_) {
       continue;
@@ -210,7 +212,7 @@ void MaddModel::ShareAmongSkipped() {
   std::fill(flows_down_.begin(), flows_down_.end(), 0);
   const auto for_each_receiver = [this](auto visit) {
     for (Active* active : skipped_) {
-      for (std::size_t r = 0; r < active->grid.receivers(); ++r) {
+      for (const std::size_t r : active->grid.live_receivers()) {
         if (free_.down[active->grid.coflow().receivers[r]] > free_zero_) {
           visit(&active->grid, r);
         }
@@ -269,7 +271,7 @@ void MaddModel::Backfill(std::int64_t now) {
 
 void MaddModel::BackfillOne(FlowGrid* grid) {
   const Coflow& coflow = grid->coflow();
-  for (std::size_t r = 0; r < grid->receivers(); ++r) {
+  for (const std::size_t r : grid->live_receivers()) {
     double& down = free_.down[coflow.receivers[r]];
     for (std::size_t s = 0; s < grid->senders() && down > free_zero_; ++s) {
       double& up = free_.up[coflow.senders[s]];

@@ -16,11 +16,17 @@ namespace weir::scheduler::coflowsim {
 /// result has an even last bit. So from the second round on all rounds in between take away the same.
 double SubtractRepeatedly(double value, std::span<const double> amounts, std::int64_t times);
 
+/// Half of what lies between two doubles, relative to the power of two below them.
+inline constexpr double kHalfDistance = 0x1p-53;
+
 /// The power of two at or below `value`, which is positive and not denormal.
 inline double PowerBelow(double value) {
   constexpr std::uint64_t kExponent = 0x7FF0'0000'0000'0000;
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(value) & kExponent);
 }
+
+/// The same for one amount; FallingValue is faster where no power of two is near.
+double SubtractOneNearPower(double value, double amount, std::int64_t times);
 
 /// A value from which one amount after the other is subtracted, each some times over, as above. No call where no power
 /// of two is near: while the value stays above one, each difference takes away the amount rounded to the distance of
@@ -33,7 +39,6 @@ class FallingValue {
   double value() const { return value_; }
 
   void Subtract(const double& amount, std::int64_t times) {
-    constexpr double kHalfDistance = 0x1p-53;  // Of two doubles, relative to the power of two below them.
     const double taken = (power_ + amount) - power_;
     const double after = value_ - static_cast<double>(times) * taken;
     if (after > power_ && std::abs(amount - taken) != power_ * kHalfDistance) {
@@ -45,9 +50,9 @@ class FallingValue {
 
  private:
   void SubtractNearPower(const double& amount, std::int64_t times) {
-    constexpr std::int64_t kFew = 4;  // A loop is faster.
+    constexpr std::int64_t kFew = 12;  // A loop is faster.
     if (times > kFew) {
-      value_ = SubtractRepeatedly(value_, {&amount, 1}, times);
+      value_ = SubtractOneNearPower(value_, amount, times);
     } else {
       for (; times > 0; --times) {
         value_ -= amount;
