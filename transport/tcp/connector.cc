@@ -31,8 +31,11 @@ Result<std::unique_ptr<Connector>> TcpConnector::Start(const TcpOptions& options
   const SocketAddress peer = SocketAddress::Of(place.address, place.port, device.index);
   const bool bind = options.bind_source && !device.address.is_loopback() &&
                     device.address.is_v4() == place.address.is_v4() && !place.address.is_loopback();
+  const auto interfaces = ListInterfaces();  // Where the system does not say, every path is taken for a network.
+  const bool within_host = interfaces && IsWithinHost(*interfaces, place.address);
   for (std::uint32_t i = 0; i <= options.streams; ++i) {
-    auto socket = ConnectTo(peer, bind ? &device.address : nullptr);
+    const PathKind path = within_host && i > 0 ? PathKind::kWithinHost : PathKind::kNetwork;
+    auto socket = ConnectTo(peer, bind ? &device.address : nullptr, path);
     if (!socket) {
       return Error(socket.error().code(), fmt::format("{}, connecting to {}: {}", options.identity, connector->Peer(),
                                                       socket.error().message()));

@@ -108,6 +108,13 @@ Result<std::vector<Interface>> ListInterfaces() {
   return found;
 }
 
+bool IsWithinHost(const std::vector<Interface>& found, const IpAddress& address) {
+  if (address.is_loopback()) return true;
+  // A link-local address is its link's own: another host may have the same on another link.
+  if (IsLinkLocal(address)) return false;
+  return std::any_of(found.begin(), found.end(), [&](const Interface& one) { return one.address == address; });
+}
+
 Result<std::vector<Interface>> SelectInterfaces(const std::vector<Interface>& found, std::string_view rule,
                                                 std::string_view family) {
   if (!family.empty() && family != "AF_INET" && family != "AF_INET6") {

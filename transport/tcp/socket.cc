@@ -42,6 +42,9 @@ constexpr int kRtoMax_ms = 44;
 constexpr int kRtoMaxLeast_ms = 1000;
 constexpr int kRtoMaxMost_ms = 120'000;
 
+/// Linux has it always, and lets everybody use it.
+constexpr char kReno[] = "reno";
+
 void Set(const Socket& socket, int level, int option, int value) {
   // Best effort, see Tune().
   static_cast<void>(setsockopt(socket.fd(), level, option, &value, sizeof(value)));
@@ -123,7 +126,7 @@ Socket AcceptFrom(const Socket& listener, std::string* peer) {
   return socket;
 }
 
-Result<Socket> ConnectTo(const SocketAddress& peer, const IpAddress* source) {
+Result<Socket> ConnectTo(const SocketAddress& peer, const IpAddress* source, PathKind path) {
   Socket socket(::socket(peer.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
   if (!socket) return tl::unexpected(FromErrno("cannot make a socket for", peer.ToString()));
   if (source != nullptr) {
@@ -132,6 +135,11 @@ Result<Socket> ConnectTo(const SocketAddress& peer, const IpAddress* source) {
     if (bind(socket.fd(), from.get(), from.size) != 0) {
       return tl::unexpected(FromErrno("cannot connect from", from.ToString()));
     }
+  }
+  if (path == PathKind::kWithinHost) {
+    // Before the connection is there: bbr, once begun, leaves its timer behind. What the system refuses stays as it
+    // was.
+    static_cast<void>(setsockopt(socket.fd(), IPPROTO_TCP, TCP_CONGESTION, kReno, sizeof(kReno) - 1));
   }
   if (connect(socket.fd(), peer.get(), peer.size) != 0 && errno != EINPROGRESS) {
     if (errno == EADDRNOTAVAIL) {  // The address of this end was there a moment ago: it is the ports.

@@ -50,8 +50,13 @@ Result<Socket> ListenOn(const IpAddress& address, unsigned scope, std::uint16_t*
 /// The next connection, or an empty socket when there is none.
 Socket AcceptFrom(const Socket& listener, std::string* peer);
 
+/// Where a connection leads. Within this host there is no network to be spared: the kernel hands what is sent to the
+/// receiver in the same call. A congestion control that spaces packets by a timer, as bbr does, costs up to a quarter
+/// of the throughput there (docs/decisions/0021), so the one that does least is taken, "reno"; else it is the system's.
+enum class PathKind { kNetwork, kWithinHost };
+
 /// Begins to connect. `source` may be null. Errors: kResourceExhausted, kUnavailable.
-Result<Socket> ConnectTo(const SocketAddress& peer, const IpAddress* source);
+Result<Socket> ConnectTo(const SocketAddress& peer, const IpAddress* source, PathKind path = PathKind::kNetwork);
 
 /// 0 when connected, EINPROGRESS when not yet, else why it failed. Never waits.
 int ConnectError(const Socket& socket);

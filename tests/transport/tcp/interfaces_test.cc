@@ -75,5 +75,19 @@ TEST(ListInterfaces, FindsLoopback) {
   EXPECT_EQ(Chosen(*found, "=lo", "AF_INET"), "lo=127.0.0.1");
 }
 
+TEST(IsWithinHost, AnAddressOfTheHostIsWhicheverInterfaceHasIt) {
+  for (const char* own : {"10.0.0.1", "10.0.1.1", "2001:db8::2", "172.17.0.1", "127.0.0.1", "127.0.0.9", "::1"}) {
+    EXPECT_TRUE(IsWithinHost(kHost, *IpAddress::Parse(own))) << own;
+  }
+  for (const char* other : {"10.0.0.2", "2001:db8::3", "fe80::1", "fe80::9"}) {
+    EXPECT_FALSE(IsWithinHost(kHost, *IpAddress::Parse(other))) << other;
+  }
+}
+
+TEST(IsWithinHost, WithoutInterfacesOnlyLoopbackIs) {
+  EXPECT_TRUE(IsWithinHost({}, *IpAddress::Parse("127.0.0.1")));
+  EXPECT_FALSE(IsWithinHost({}, *IpAddress::Parse("10.0.0.1")));
+}
+
 }  // namespace
 }  // namespace weir::transport
