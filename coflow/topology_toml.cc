@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <initializer_list>
 #include <optional>
@@ -246,7 +248,9 @@ Result<Topology> Topology::FromToml(std::string_view text, std::string_view sour
 
 Result<Topology> Topology::Load(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return Error(StatusCode::kNotFound, fmt::format("cannot open topology file \"{}\"", path));
+  if (!file)
+    return Error(StatusCode::kNotFound,
+                 fmt::format("cannot open topology file \"{}\": {}", path, std::strerror(errno)));
   std::string text;
   std::array<char, 65536> chunk;
   while (file.read(chunk.data(), chunk.size()) || file.gcount() > 0) {
@@ -255,7 +259,9 @@ Result<Topology> Topology::Load(const std::string& path) {
     return Error(StatusCode::kResourceExhausted,
                  fmt::format("topology file \"{}\" is larger than {} bytes", path, Topology::kMaxFileBytes));
   }
-  if (file.bad()) return Error(StatusCode::kNotFound, fmt::format("cannot read topology file \"{}\"", path));
+  if (file.bad())
+    return Error(StatusCode::kNotFound,
+                 fmt::format("cannot read topology file \"{}\": {}", path, std::strerror(errno)));
   return FromToml(text, path);
 }
 

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -124,11 +126,10 @@ Result<Trace> Load(const std::string& path) {
   }
   auto in = std::make_unique<std::ifstream>(resolved, std::ios::binary);
   if (!in->is_open()) {
-    return Error(
-        StatusCode::kNotFound,
-        fmt::format(
-            "cannot open trace {} (also looked in {}); name a file, or set WEIR_TRACES to the directory of the traces",
-            path, TraceDirectory()));
+    const char* const reason = std::strerror(errno);
+    return Error(StatusCode::kNotFound, fmt::format("cannot open trace {}: {} (also looked in {}); name a file, or set "
+                                                    "WEIR_TRACES to the directory of the traces",
+                                                    path, reason, TraceDirectory()));
   }
   return LoadStream(std::move(in), resolved);
 }

@@ -212,10 +212,11 @@ TEST(TopologyFile, BrokenTomlIsRefusedWithItsLine) {
 TEST(TopologyFile, FileThatIsNotThereIsNamed) {
   const auto result = Topology::Load("/nonexistent/t.toml");
   ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().ToString(), "not found: cannot open topology file \"/nonexistent/t.toml\"");
+  EXPECT_EQ(result.error().ToString(),
+            "not found: cannot open topology file \"/nonexistent/t.toml\": No such file or directory");
   const auto directory = Topology::Load("/");
   ASSERT_FALSE(directory);
-  EXPECT_EQ(directory.error().ToString(), "not found: cannot read topology file \"/\"");
+  EXPECT_EQ(directory.error().ToString(), "not found: cannot read topology file \"/\": Is a directory");
   EXPECT_EQ(Topology::Load("/dev/zero").error().ToString(),
             "limit reached: topology file \"/dev/zero\" is larger than 67108864 bytes");
 }

@@ -92,7 +92,7 @@ Status RdmaConnector::Greet() {
   hello.identity = options_.identity;
   const auto bytes = EncodeHello(hello);
   // A new connection has room for more than this; a part of it would be a system that we do not know.
-  if (send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size())) {
+  if (send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size())) {
     return Status(StatusCode::kUnavailable, fmt::format("cannot greet: {}", std::strerror(errno)));
   }
   greeted_ = true;
@@ -146,7 +146,7 @@ Result<std::unique_ptr<Sender>> RdmaConnector::Join(const Welcome& welcome) {
   end.memory_address = reinterpret_cast<std::uint64_t>((*ring)->data());
   end.memory_key = (*ring)->memory().rkey;
   const auto bytes = EncodeAttach(end);
-  if (send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size())) {
+  if (send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size())) {
     return Error(StatusCode::kUnavailable, "it closed the connection before it was ready");
   }
   TuneSide(socket_, options_);

@@ -14,7 +14,7 @@ namespace {
 
 template <std::size_t kSize>
 bool Say(const tcp::Socket& socket, const std::array<std::byte, kSize>& bytes) {
-  return send(socket.fd(), bytes.data(), kSize, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(kSize);
+  return send(socket.get(), bytes.data(), kSize, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(kSize);
 }
 
 }  // namespace

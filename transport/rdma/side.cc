@@ -23,7 +23,7 @@ void TuneSide(const tcp::Socket& socket, const RdmaOptions& options) {
 }
 
 bool ReadSide(const tcp::Socket& socket, std::span<std::byte> bytes, std::size_t* got) {
-  const ssize_t read = recv(socket.fd(), bytes.data() + *got, bytes.size() - *got, MSG_DONTWAIT);
+  const ssize_t read = recv(socket.get(), bytes.data() + *got, bytes.size() - *got, MSG_DONTWAIT);
   if (read > 0) *got += static_cast<std::size_t>(read);
   return read > 0 || (read < 0 && (errno == EAGAIN || errno == EINTR)) || *got == bytes.size();
 }

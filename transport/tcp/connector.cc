@@ -75,7 +75,7 @@ Status TcpConnector::PollLink(std::size_t stream) {
     const auto hello = EncodeHello({place_.nonce, channel_, static_cast<std::uint8_t>(stream),
                                     static_cast<std::uint8_t>(options_.streams), options_.identity});
     // A new connection has room for more than this; a part of it would be a system that we do not know.
-    if (send(link.socket.fd(), hello.data(), hello.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(hello.size())) {
+    if (send(link.socket.get(), hello.data(), hello.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(hello.size())) {
       return Status(StatusCode::kUnavailable, fmt::format("cannot greet: {}", std::strerror(errno)));
     }
     link.greeted = true;
@@ -85,7 +85,7 @@ Status TcpConnector::PollLink(std::size_t stream) {
 
 Status TcpConnector::ReadWelcome(Link* link) {
   const ssize_t got =
-      recv(link->socket.fd(), link->answer.data() + link->got, link->answer.size() - link->got, MSG_DONTWAIT);
+      recv(link->socket.get(), link->answer.data() + link->got, link->answer.size() - link->got, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Status::Ok();
   if (got < 0) return Status(StatusCode::kUnavailable, std::strerror(errno));
   if (got == 0) {

@@ -24,14 +24,14 @@ void ControlLink::Flush(Nanoseconds now) noexcept {
     heartbeat_at_ = now + watch_.heartbeat_every();
   }
   if (out_size_ == 0) return;
-  const ssize_t sent = send(socket_.fd(), out_.data(), out_size_, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const ssize_t sent = send(socket_.get(), out_.data(), out_size_, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (sent < 0) return Judge(errno);
   out_size_ -= static_cast<std::size_t>(sent);
   std::memmove(out_.data(), out_.data() + sent, out_size_);
 }
 
 void ControlLink::Fill() noexcept {
-  const ssize_t got = recv(socket_.fd(), in_.data() + in_size_, in_.size() - in_size_, MSG_DONTWAIT);
+  const ssize_t got = recv(socket_.get(), in_.data() + in_size_, in_.size() - in_size_, MSG_DONTWAIT);
   if (got < 0) return Judge(errno);
   if (got == 0) {
     state_ = State::kClosed;

@@ -68,7 +68,7 @@ class ControlLink {
     for (const auto& other : others) watch_.OnSign(now - AgeOf(other.socket));
     return watch_.Dead(now);
   }
-  int fd() const { return socket_.fd(); }
+  int fd() const { return socket_.get(); }
   State state() const { return state_; }
   /// Of kBroken: an errno, or 0 when the peer broke the protocol.
   int problem() const { return problem_; }

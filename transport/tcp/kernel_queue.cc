@@ -24,27 +24,27 @@ Nanoseconds Age(const tcp_info& info) {
 
 Bytes Unacknowledged(const Socket& socket) noexcept {
   int bytes = 0;
-  return ioctl(socket.fd(), SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<Bytes>(bytes) : 0;
+  return ioctl(socket.get(), SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<Bytes>(bytes) : 0;
 }
 
 Nanoseconds AgeOf(const Socket& socket) noexcept {
   tcp_info info{};
   socklen_t size = sizeof(info);
-  if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  if (getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
   return Age(info);
 }
 
 Nanoseconds SilenceOf(const Socket& socket) noexcept {
   tcp_info info{};
   socklen_t size = sizeof(info);
-  if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
+  if (getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
   return info.tcpi_unacked == 0 && info.tcpi_probes == 0 ? 0 : Age(info);
 }
 
 Path AskPath(const Socket& socket) noexcept {
   tcp_info info{};
   socklen_t size = sizeof(info);
-  if (getsockopt(socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
+  if (getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
   Path path;
   path.segment = info.tcpi_snd_mss;
   path.repeated = info.tcpi_total_retrans;

@@ -56,7 +56,7 @@ void TcpListener::TakeNew() {
 }
 
 TcpListener::Next TcpListener::Read(Pending* pending) {
-  const ssize_t got = recv(pending->socket.fd(), pending->bytes.data() + pending->got,
+  const ssize_t got = recv(pending->socket.get(), pending->bytes.data() + pending->got,
                            pending->bytes.size() - pending->got, MSG_DONTWAIT);
   if (got > 0) pending->got += static_cast<std::size_t>(got);
   if (pending->got >= kPrefixBytes) {
@@ -123,7 +123,7 @@ void TcpListener::Refuse(const Pending& pending, Verdict verdict, const Nonce& c
 
 bool TcpListener::Answer(const Socket& socket, Verdict verdict, const Nonce& channel) {
   const auto bytes = EncodeWelcome({verdict, static_cast<std::uint8_t>(slots_), channel, options_.identity});
-  return send(socket.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) ==
+  return send(socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) ==
          static_cast<ssize_t>(bytes.size());
 }
 
@@ -131,7 +131,7 @@ bool TcpListener::Answer(const Socket& socket, Verdict verdict, const Nonce& cha
 void TcpListener::DropLostCandidate() {
   const bool lost = std::any_of(streams_.begin(), streams_.end(), [](const Socket& socket) {
     std::byte byte;
-    return socket && recv(socket.fd(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
+    return socket && recv(socket.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
   });
   if (!lost && clock_->Now() < candidate_deadline_) return;
   refused_++;

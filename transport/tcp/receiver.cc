@@ -41,7 +41,7 @@ Status TcpReceiver::Deregister(MemoryId memory) {
 std::size_t TcpReceiver::Descriptors(std::span<int> out) const noexcept {
   std::size_t count = 0;
   for (const Stream& stream : streams_) {
-    if (count < out.size()) out[count++] = stream.socket.fd();
+    if (count < out.size()) out[count++] = stream.socket.get();
   }
   if (count < out.size()) out[count++] = control_.fd();
   return count;

@@ -201,7 +201,7 @@ bool TcpReceiver::Read(Stream* stream, std::byte* data, Bytes size, Bytes* got) 
   msghdr message{};
   message.msg_iov = size > 0 ? pieces.data() : pieces.data() + 1;
   message.msg_iovlen = size > 0 ? 2 : 1;
-  const ssize_t read = recvmsg(stream->socket.fd(), &message, MSG_DONTWAIT);
+  const ssize_t read = recvmsg(stream->socket.get(), &message, MSG_DONTWAIT);
   if (read > 0) {
     read_ += static_cast<Bytes>(read);
     *got = std::min<Bytes>(static_cast<Bytes>(read), size);

@@ -213,7 +213,7 @@ ssize_t TcpSender::Write(Stream* stream, Bytes payload) noexcept {
   msghdr message{};
   message.msg_iov = pieces.data();
   message.msg_iovlen = count;
-  return sendmsg(stream->socket.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return sendmsg(stream->socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void TcpSender::Account(Stream* stream, Bytes payload) noexcept {

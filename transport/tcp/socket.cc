@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -47,14 +46,10 @@ constexpr char kReno[] = "reno";
 
 void Set(const Socket& socket, int level, int option, int value) {
   // Best effort, see Tune().
-  static_cast<void>(setsockopt(socket.fd(), level, option, &value, sizeof(value)));
+  static_cast<void>(setsockopt(socket.get(), level, option, &value, sizeof(value)));
 }
 
 }  // namespace
-
-Socket::~Socket() {
-  if (fd_ >= 0) close(fd_);
-}
 
 SocketAddress SocketAddress::Of(const IpAddress& address, std::uint16_t port, unsigned scope) {
   SocketAddress made;
@@ -80,7 +75,7 @@ SocketAddress SocketAddress::Of(const IpAddress& address, std::uint16_t port, un
 SocketAddress SocketAddress::OwnOf(const Socket& socket) {
   SocketAddress own;
   own.size = sizeof own.storage;
-  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&own.storage), &own.size) != 0) own = {};
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own.storage), &own.size) != 0) own = {};
   return own;
 }
 
@@ -103,10 +98,10 @@ Result<Socket> ListenOn(const IpAddress& address, unsigned scope, std::uint16_t*
   Socket socket(::socket(at.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
   const std::string where = address.ToString();
   if (!socket) return tl::unexpected(FromErrno("cannot make a socket for", where));
-  if (bind(socket.fd(), at.get(), at.size) != 0 || listen(socket.fd(), SOMAXCONN) != 0) {
+  if (bind(socket.get(), at.get(), at.size) != 0 || listen(socket.get(), SOMAXCONN) != 0) {
     return tl::unexpected(FromErrno("cannot listen on", where));
   }
-  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&at.storage), &at.size) != 0) {
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&at.storage), &at.size) != 0) {
     return tl::unexpected(FromErrno("cannot ask for the port of", where));
   }
   sockaddr_in in{};
@@ -121,7 +116,7 @@ Socket AcceptFrom(const Socket& listener, std::string* peer) {
   SocketAddress from;
   from.size = sizeof(from.storage);
   Socket socket(
-      accept4(listener.fd(), reinterpret_cast<sockaddr*>(&from.storage), &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      accept4(listener.get(), reinterpret_cast<sockaddr*>(&from.storage), &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket) *peer = from.ToString();
   return socket;
 }
@@ -132,16 +127,16 @@ Result<Socket> ConnectTo(const SocketAddress& peer, const IpAddress* source, Pat
   if (source != nullptr) {
     Set(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
     const SocketAddress from = SocketAddress::Of(*source, 0, 0);
-    if (bind(socket.fd(), from.get(), from.size) != 0) {
+    if (bind(socket.get(), from.get(), from.size) != 0) {
       return tl::unexpected(FromErrno("cannot connect from", from.ToString()));
     }
   }
   if (path == PathKind::kWithinHost) {
     // Before the connection is there: bbr, once begun, leaves its timer behind. What the system refuses stays as it
     // was.
-    static_cast<void>(setsockopt(socket.fd(), IPPROTO_TCP, TCP_CONGESTION, kReno, sizeof(kReno) - 1));
+    static_cast<void>(setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, kReno, sizeof(kReno) - 1));
   }
-  if (connect(socket.fd(), peer.get(), peer.size) != 0 && errno != EINPROGRESS) {
+  if (connect(socket.get(), peer.get(), peer.size) != 0 && errno != EINPROGRESS) {
     if (errno == EADDRNOTAVAIL) {  // The address of this end was there a moment ago: it is the ports.
       return Error(
           StatusCode::kResourceExhausted,
@@ -155,11 +150,11 @@ Result<Socket> ConnectTo(const SocketAddress& peer, const IpAddress* source, Pat
 }
 
 int ConnectError(const Socket& socket) {
-  pollfd ready{socket.fd(), POLLOUT, 0};
+  pollfd ready{socket.get(), POLLOUT, 0};
   if (poll(&ready, 1, 0) <= 0) return EINPROGRESS;
   int error = 0;
   socklen_t size = sizeof(error);
-  if (getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
   return error;
 }
 

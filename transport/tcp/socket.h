@@ -4,32 +4,16 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "coflow/ip_address.h"
 #include "coflow/status.h"
+#include "coflow/unique_fd.h"
 #include "transport/tcp/options.h"
 
 namespace weir::transport::tcp {
 
-/// Owns a file descriptor. Movable; closes it at the end, which never waits.
-class Socket {
- public:
-  Socket() = default;
-  explicit Socket(int fd) : fd_(fd) {}
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Socket();
-
-  int fd() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
+/// A socket's descriptor, closed when it goes.
+using Socket = UniqueFd;
 
 /// An address and port as the kernel takes them.
 struct SocketAddress {

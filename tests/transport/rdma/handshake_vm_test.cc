@@ -18,7 +18,7 @@ class RdmaHandshake : public testing::Test {
   template <std::size_t kSize>
   static void Say(const tcp::Socket& socket, const std::array<std::byte, kSize>& bytes) {
     ASSERT_TRUE(Within(5 * kSecond, [&] { return tcp::ConnectError(socket) == 0; }));
-    ASSERT_EQ(send(socket.fd(), bytes.data(), kSize, MSG_NOSIGNAL), static_cast<ssize_t>(kSize));
+    ASSERT_EQ(send(socket.get(), bytes.data(), kSize, MSG_NOSIGNAL), static_cast<ssize_t>(kSize));
   }
   Hello Right() const {
     Hello hello;
@@ -33,7 +33,7 @@ class RdmaHandshake : public testing::Test {
     std::size_t got = 0;
     EXPECT_TRUE(Within(5 * kSecond, [&] {
       EXPECT_EQ(listener_->Accept().value(), nullptr);
-      const ssize_t read = recv(socket.fd(), bytes.data() + got, kWelcomeBytes - got, MSG_DONTWAIT);
+      const ssize_t read = recv(socket.get(), bytes.data() + got, kWelcomeBytes - got, MSG_DONTWAIT);
       if (read > 0) got += static_cast<std::size_t>(read);
       return got == kWelcomeBytes;
     }));

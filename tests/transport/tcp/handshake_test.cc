@@ -47,7 +47,7 @@ class TcpHandshake : public testing::Test {
   }
 
   static void Say(const Socket& socket, std::span<const std::byte> bytes) {
-    ASSERT_EQ(send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+    ASSERT_EQ(send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
 
   /// Polls the listener, which must accept nobody, until `done`.
@@ -130,7 +130,7 @@ TEST_F(TcpHandshake, AnotherVersionIsToldOurs) {
   EXPECT_NE(listener_->last_refusal().find("speaks version 2, we speak 1"), std::string::npos)
       << listener_->last_refusal();
   std::array<std::byte, kWelcomeBytes> answer;
-  ASSERT_EQ(recv(stranger.fd(), answer.data(), answer.size(), MSG_WAITALL), static_cast<ssize_t>(answer.size()));
+  ASSERT_EQ(recv(stranger.get(), answer.data(), answer.size(), MSG_WAITALL), static_cast<ssize_t>(answer.size()));
   const auto welcome = DecodeWelcome(answer);
   ASSERT_TRUE(welcome.has_value());
   EXPECT_EQ(welcome->verdict, Verdict::kOtherVersion);
@@ -167,7 +167,7 @@ TEST_F(TcpHandshake, ASecondChannelIsRefused) {
   Say(early, EncodeHello({Where().nonce, Nonce{std::byte{1}}, 0, 2, "early/1"}));
   AcceptNobodyUntil([&] {
     std::byte byte;
-    return recv(early.fd(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1;
+    return recv(early.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1;
   });
   const Status status = Outcome(listener_->handle());
   EXPECT_EQ(status.code(), StatusCode::kPermissionDenied);
@@ -182,7 +182,7 @@ TEST_F(TcpHandshake, OneThatDiesHalfWayDoesNotKeepOthersOut) {
     Say(dying, EncodeHello({Where().nonce, Nonce{std::byte{1}}, 0, 2, "dying/1"}));
     AcceptNobodyUntil([&] {
       std::byte byte;
-      return recv(dying.fd(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1;
+      return recv(dying.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1;
     });
   }
   AcceptNobodyUntil([&] { return listener_->refused() == 1; });

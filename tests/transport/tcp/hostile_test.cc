@@ -35,7 +35,7 @@ class TcpHostile : public testing::Test {
   }
 
   void Say(std::size_t stream, std::span<const std::byte> bytes) {
-    ASSERT_EQ(send(peers_[stream].fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+    ASSERT_EQ(send(peers_[stream].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
 
   void SayChunk(std::size_t stream, const Chunk& chunk, std::size_t payload) {

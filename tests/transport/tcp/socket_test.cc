@@ -22,7 +22,7 @@ std::string CongestionControl(int fd) {
 
 /// What a socket has that nobody told anything.
 std::string SystemsChoice() {
-  return CongestionControl(Socket(socket(AF_INET, SOCK_STREAM, IPPROTO_TCP)).fd());
+  return CongestionControl(Socket(socket(AF_INET, SOCK_STREAM, IPPROTO_TCP)).get());
 }
 
 TEST(ConnectTo, WithinTheHostTheCongestionControlThatSpacesNothingIsUsed) {
@@ -34,8 +34,8 @@ TEST(ConnectTo, WithinTheHostTheCongestionControlThatSpacesNothingIsUsed) {
   const auto within = ConnectTo(peer, nullptr, PathKind::kWithinHost);
   const auto beyond = ConnectTo(peer, nullptr, PathKind::kNetwork);
   ASSERT_TRUE(within.has_value() && beyond.has_value());
-  EXPECT_EQ(CongestionControl(within->fd()), "reno");
-  EXPECT_EQ(CongestionControl(beyond->fd()), SystemsChoice());
+  EXPECT_EQ(CongestionControl(within->get()), "reno");
+  EXPECT_EQ(CongestionControl(beyond->get()), SystemsChoice());
 }
 
 TEST(ConnectTo, AChannelWithinTheHostUsesItForDataOnly) {
