@@ -44,6 +44,10 @@ bool IpAddress::is_loopback() const {
   return std::all_of(bytes_.begin(), bytes_.end() - 1, [](std::uint8_t b) { return b == 0; }) && bytes_[15] == 1;
 }
 
+bool IpAddress::is_link_local() const {
+  return !v4_ && bytes_[0] == 0xfe && (bytes_[1] & 0xc0) == 0x80;
+}
+
 std::string IpAddress::ToString() const {
   std::array<char, INET6_ADDRSTRLEN> text{};
   inet_ntop(v4_ ? AF_INET : AF_INET6, bytes_.data(), text.data(), text.size());

@@ -25,6 +25,9 @@ class IpAddress {
 
   bool is_v4() const { return v4_; }
   bool is_loopback() const;
+  /// An IPv6 address of fe80::/10 (RFC 4291, 2.5.6): another host may have the same on another link. IPv4 has none
+  /// here.
+  bool is_link_local() const;
   std::string ToString() const;
   /// Network order; IPv4 fills the first four bytes, the rest is zero.
   const std::array<std::uint8_t, 16>& bytes() const { return bytes_; }

@@ -123,9 +123,8 @@ Result<JobInfo> ReadAttachRequest(const client::AttachRequest& request) {
   if (!tenant) return tl::unexpected<Status>(tenant.error());
   auto job_class = ReadText(request.job_class, "WEIR_CLASS");
   if (!job_class) return tl::unexpected<Status>(job_class.error());
-  if (!ParseJobClass(*job_class)) {
-    return Error(StatusCode::kInvalidArgument,
-                 "WEIR_CLASS '" + *job_class + "' is not guaranteed, best-effort or scavenger");
+  if (auto known = ParseJobClass(*job_class); !known) {
+    return Error(StatusCode::kInvalidArgument, "WEIR_CLASS: " + known.error().message());
   }
   if (!std::isfinite(request.weight) || request.weight < 0 || request.weight > kWeightMax) {
     return Error(StatusCode::kInvalidArgument, "WEIR_WEIGHT must be between 0 and 1e6");

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "agents/client/attachment.h"
+#include "coflow/job.h"
 #include "transport/dpdk/settings.h"
 #include "transport/key_values.h"
 #include "transport/transport.h"
@@ -142,11 +143,10 @@ Status CheckLength(const char* variable, std::size_t most) {
 
 Status CheckClass() {
   const char* text = std::getenv("WEIR_CLASS");
-  for (const char* allowed : {"", "guaranteed", "best-effort", "scavenger"}) {
-    if (text == nullptr || std::strcmp(text, allowed) == 0) return Status::Ok();
-  }
-  return Status(StatusCode::kInvalidArgument,
-                fmt::format("WEIR_CLASS: found \"{}\", allowed: guaranteed, best-effort, scavenger", text));
+  if (text == nullptr) return Status::Ok();
+  auto known = ParseJobClass(text);
+  if (known) return Status::Ok();
+  return Status(StatusCode::kInvalidArgument, "WEIR_CLASS: " + known.error().message());
 }
 
 Status CheckWeight() {

@@ -49,6 +49,15 @@ TEST(IpAddress, LoopbackIsRecognised) {
   EXPECT_FALSE(Parsed("::").is_loopback());
 }
 
+TEST(IpAddress, LinkLocalIsFe80WithTenBits) {
+  EXPECT_TRUE(Parsed("fe80::1").is_link_local());
+  EXPECT_TRUE(Parsed("febf:ffff::1").is_link_local());
+  EXPECT_FALSE(Parsed("fec0::1").is_link_local());
+  EXPECT_FALSE(Parsed("fe00::1").is_link_local());
+  EXPECT_FALSE(Parsed("::1").is_link_local());
+  EXPECT_FALSE(Parsed("254.128.0.1").is_link_local());
+}
+
 TEST(IpAddress, OrderIsIpv4FirstThenByBytes) {
   EXPECT_LT(Parsed("255.255.255.255"), Parsed("::"));
   EXPECT_LT(Parsed("9.0.0.1"), Parsed("10.0.0.0"));

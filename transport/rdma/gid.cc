@@ -26,16 +26,12 @@ bool IsZero(const Gid& gid) {
   return std::all_of(gid.begin(), gid.end(), [](std::uint8_t byte) { return byte == 0; });
 }
 
-bool IsLinkLocal(const IpAddress& address) {
-  return !address.is_v4() && address.bytes()[0] == 0xfe && (address.bytes()[1] & 0xc0) == 0x80;
-}
-
 /// Lower is better.
 auto Rank(const GidEntry& entry, const GidRule& rule) {
   const IpAddress address = AddressOf(entry.gid);
   // A peer of the other family cannot be reached from it.
   const bool reaches = !rule.peer || address.is_v4() == rule.peer->is_v4();
-  const int family = IsLinkLocal(address) ? 2 : address.is_v4() == rule.prefers_ipv6 ? 1 : 0;
+  const int family = address.is_link_local() ? 2 : address.is_v4() == rule.prefers_ipv6 ? 1 : 0;
   const int apart = rule.peer ? 128 - CommonBits(address, *rule.peer) : 0;
   return std::tuple(entry.type == (rule.prefers_v1 ? GidType::kRoceV1 : GidType::kRoceV2) ? 0 : 1, reaches ? 0 : 1,
                     family, apart, entry.index);

@@ -43,13 +43,9 @@ struct Rule {
   }
 };
 
-bool IsLinkLocal(const IpAddress& address) {
-  return !address.is_v4() && address.bytes()[0] == 0xfe && (address.bytes()[1] & 0xc0) == 0x80;
-}
-
 /// Lower is better.
 int Rank(const IpAddress& address) {
-  return address.is_v4() ? 0 : IsLinkLocal(address) ? 2 : 1;
+  return address.is_v4() ? 0 : address.is_link_local() ? 2 : 1;
 }
 
 std::vector<Interface> Matching(const std::vector<Interface>& found, const Rule& rule) {
@@ -111,7 +107,7 @@ Result<std::vector<Interface>> ListInterfaces() {
 bool IsWithinHost(const std::vector<Interface>& found, const IpAddress& address) {
   if (address.is_loopback()) return true;
   // A link-local address is its link's own: another host may have the same on another link.
-  if (IsLinkLocal(address)) return false;
+  if (address.is_link_local()) return false;
   return std::any_of(found.begin(), found.end(), [&](const Interface& one) { return one.address == address; });
 }
 

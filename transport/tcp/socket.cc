@@ -32,10 +32,6 @@ Status FromErrno(const char* what, const std::string& where) {
                 fmt::format("{} {}: {}{}", what, where, std::strerror(error), Advice(error)));
 }
 
-bool IsLinkLocal(const IpAddress& address) {
-  return !address.is_v4() && address.bytes()[0] == 0xfe && (address.bytes()[1] & 0xc0) == 0x80;
-}
-
 /// TCP_RTO_MAX_MS of Linux 6.15 and its range; the headers here are older. A kernel that does not know it refuses.
 constexpr int kRtoMax_ms = 44;
 constexpr int kRtoMaxLeast_ms = 1000;
@@ -64,7 +60,7 @@ SocketAddress SocketAddress::Of(const IpAddress& address, std::uint16_t port, un
     sockaddr_in6 in{};
     in.sin6_family = AF_INET6;
     in.sin6_port = htons(port);
-    in.sin6_scope_id = IsLinkLocal(address) ? scope : 0;
+    in.sin6_scope_id = address.is_link_local() ? scope : 0;
     std::memcpy(&in.sin6_addr, address.bytes().data(), 16);
     std::memcpy(&made.storage, &in, sizeof(in));
     made.size = sizeof(in);

@@ -56,7 +56,7 @@ TEST(ReadAttachRequest, WhatIsWrongIsNamed) {
   EXPECT_NE(reason([](auto& r) { r.job[1] = '\n'; }).find("cannot be shown"), std::string::npos);
   EXPECT_NE(reason([](auto& r) { std::memset(r.tenant, 'x', sizeof(r.tenant)); }).find("WEIR_TENANT"),
             std::string::npos);
-  EXPECT_NE(reason([](auto& r) { std::strcpy(r.job_class, "royal"); }).find("'royal'"), std::string::npos);
+  EXPECT_NE(reason([](auto& r) { std::strcpy(r.job_class, "royal"); }).find("\"royal\""), std::string::npos);
   EXPECT_NE(reason([](auto& r) { r.weight = -1; }).find("WEIR_WEIGHT"), std::string::npos);
   EXPECT_NE(reason([](auto& r) { r.weight = std::numeric_limits<double>::quiet_NaN(); }).find("WEIR_WEIGHT"),
             std::string::npos);

@@ -590,7 +590,7 @@ class Configuration(Emulation):
         self.assertRegex(said, 'NCCL_SOCKET_FAMILY.*found "AF_INET7", allowed: AF_INET, AF_INET6.*NCCL goes on without us')
 
     def test_what_the_agent_would_be_told_is_checked_where_there_is_a_job(self):
-        for name, value, said in (("WEIR_CLASS", "gold", 'found "gold", allowed: guaranteed, best-effort, scavenger'),
+        for name, value, said in (("WEIR_CLASS", "gold", 'job class "gold" is not known; allowed: guaranteed, best-effort, scavenger'),
                                   ("WEIR_WEIGHT", "2kg", 'found "2kg", allowed: 0 to 1000000'),
                                   ("WEIR_WEIGHT", "nan", 'found "nan", allowed: 0 to 1000000'),
                                   ("WEIR_GPUS", "-1", 'found "-1", allowed: 0 to 1000000'),

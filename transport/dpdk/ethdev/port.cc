@@ -8,7 +8,6 @@
 #include <rte_mbuf.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "coflow/unique_fd.h"
 #include "transport/dpdk/ethdev/eal.h"
 #include "transport/dpdk/ethdev/interrupts.h"
 #include "transport/dpdk/ethdev/pool.h"
@@ -87,10 +87,8 @@ std::size_t KernelMtu(const std::string& interface) {
   ifreq request{};
   if (interface.empty() || interface.size() >= sizeof(request.ifr_name)) return 0;
   std::memcpy(request.ifr_name, interface.data(), interface.size());
-  const int socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (socket_fd < 0) return 0;
-  const bool known = ioctl(socket_fd, SIOCGIFMTU, &request) == 0;
-  close(socket_fd);
+  const UniqueFd socket_fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const bool known = socket_fd.get() >= 0 && ioctl(socket_fd.get(), SIOCGIFMTU, &request) == 0;
   return known ? static_cast<std::size_t>(request.ifr_mtu) : 0;
 }
 
