@@ -144,6 +144,86 @@ TEST_F(LaneLife, ALaneFoundEmptyAMomentAgoIsAskedAgainLaterTheLongerItsBurstGoes
   EXPECT_LT(measures, 1000u);  // and not at each of 10,000 pauses.
 }
 
+/// A lane in the middle of a burst, found empty a moment ago and put off now.
+class LanePutOff : public EngineTest {
+ protected:
+  /// Sends one message; the lane is put off, or measured and found empty.
+  bool Pause(LaneRef ref) {
+    Write(ref, 1000);
+    Take();
+    Taken(ref);
+    const bool measured = !Take().measures.empty();
+    if (measured) Measured(ref, 0);
+    Take();
+    return !measured;
+  }
+  /// As `Pause` after a burst of a quarter of a second with pauses too short to end it.
+  bool PausesInABurst(LaneRef ref) {
+    for (const Nanoseconds end = now_ + kSecond / 4; now_ < end; now_ += kMillisecond) {
+      if (Pause(ref)) FindEmpty(ref);
+    }
+    return Pause(ref);
+  }
+  void FindEmpty(LaneRef ref) {
+    now_ = At(ref).check_at;
+    engine_.OnTime(now_);
+    Take();
+    Measured(ref, 0);
+    Take();
+  }
+  void Contended(LaneRef ref, bool contended) {
+    wire::CoordinatorMessage message = Directive(At(ref).id.value, wire::GATE_GO);
+    message.mutable_schedule()->mutable_directives(0)->set_progress(contended);
+    Say(message);
+  }
+  /// Asked about now, not when its time comes.
+  bool AskedAtOnce() {
+    if (engine_.NextDeadline() > now_) return false;
+    engine_.OnTime(now_);
+    return Take().measures.size() == 1;
+  }
+};
+
+TEST_F(LanePutOff, OnlyWhileNoOtherJobWantsItsLinks) {
+  Connect();
+  const LaneRef ref = Lane();
+  Contended(ref, true);
+  EXPECT_FALSE(PausesInABurst(ref));
+  Contended(ref, false);
+  EXPECT_TRUE(PausesInABurst(ref));
+}
+
+TEST_F(LanePutOff, IsAskedAboutAsSoonAsAnotherJobWantsItsLinks) {
+  Connect();
+  const LaneRef ref = Lane();
+  ASSERT_TRUE(PausesInABurst(ref));
+  ASSERT_FALSE(AskedAtOnce());
+  Contended(ref, true);
+  EXPECT_TRUE(AskedAtOnce());
+  EXPECT_FALSE(AskedAtOnce());  // Once.
+}
+
+TEST_F(LanePutOff, IsAskedAboutAsSoonAsAnotherLaneOfItsProcessSends) {
+  Connect();
+  const LaneRef ref = Lane();
+  const LaneRef second{ref.process, 1};
+  engine_.OnLaneAppeared(now_, second, "10.0.0.3");
+  Take();
+  ASSERT_TRUE(PausesInABurst(ref));
+  Write(second, 1000);
+  Take();
+  EXPECT_TRUE(AskedAtOnce());
+}
+
+TEST_F(LanePutOff, IsAskedAboutAsSoonAsAnotherJobOfTheHostSendsWithoutACoordinator) {
+  const LaneRef ref = Lane();
+  const LaneRef other = Lane("other");
+  ASSERT_TRUE(PausesInABurst(ref));
+  Write(other, 1000);
+  Take();
+  EXPECT_TRUE(AskedAtOnce());
+}
+
 TEST_F(LaneLife, AfterALongPauseTheEndOfABurstIsAskedForAtOnce) {
   const LaneRef ref = Lane();
   for (int i = 0; i < 3; ++i) {
