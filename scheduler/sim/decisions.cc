@@ -76,6 +76,10 @@ bool Decisions::DecideAtTicks(const ActiveTable& table, std::int64_t now) {
 }
 
 void Decisions::Sort(const ActiveTable& table, std::int64_t now, std::vector<std::uint32_t>* into) {
+  if (!sorts_) {
+    into->assign(table.live().begin(), table.live().end());
+    return;
+  }
   const std::int64_t begin = options_.clock_ns != nullptr ? options_.clock_ns() : 0;
   order_.Sort(table, now, into);
   if (options_.clock_ns != nullptr) {

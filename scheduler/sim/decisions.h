@@ -13,9 +13,13 @@ namespace weir::scheduler {
 /// When the order is computed and when it comes into force: at once, or with the coordination delay of the options
 /// (what is seen at one tick of that period takes effect at the next; coflows that came in between go first until
 /// then). The same for every simulator. Not thread safe; the order must outlive it.
+///
+/// Where nobody asks who goes first (`sorts` false), only when a decision is due matters, for what else follows from
+/// the table: no order is computed or counted, and placed() is the live slots as they come.
 class Decisions {
  public:
-  Decisions(Order* order, const SimOptions& options) : order_(*order), options_(options) {}
+  Decisions(Order* order, const SimOptions& options, bool sorts = true)
+      : order_(*order), options_(options), sorts_(sorts) {}
 
   /// The next time at which the order may change by itself, given the bytes per tick that each slot moves now; kNever:
   /// not before the next event. Only to be asked while a coflow is live.
@@ -37,6 +41,7 @@ class Decisions {
 
   Order& order_;
   SimOptions options_;
+  bool sorts_;
   std::int64_t next_tick_ = kNever;
   std::int64_t change_due_ = kNever;
   bool newcomers_ = false;

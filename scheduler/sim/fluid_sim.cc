@@ -28,9 +28,10 @@ class FluidSim {
         arrivals_(trace, options),
         table_(fabric.links(), fabric.ports()),
         admission_(trace, *order, fabric, options),
-        decisions_(order, options),
+        sorted_(rate->sharing() == Sharing::kOrder),
+        decisions_(order, options, sorted_),
         watching_(options.observer != nullptr && options.observer->sees_links()),
-        ordered_(rate->sharing() != Sharing::kAll || order->PilotCount(1) > 0),
+        asked_(rate->sharing() != Sharing::kAll || order->PilotCount(1) > 0),
         local_of_link_(fabric.links(), UINT32_MAX) {
     outcome_.coflows.resize(trace.coflows.size());
     for (std::uint32_t link = 0; link < fabric.links(); ++link) {
@@ -52,7 +53,7 @@ class FluidSim {
         first_start_ = now_;
       }
       const bool reported = now_ >= report_due_;
-      if (ended || started || capacity_changed || reported || (ordered_ && decisions_.Due(now_, false, false))) {
+      if (ended || started || capacity_changed || reported || (asked_ && decisions_.Due(now_, false, false))) {
         SetRates(ended || started, reported);
       }
     }
@@ -80,7 +81,7 @@ class FluidSim {
     for (const std::uint32_t slot : table_.live()) {
       next = std::min({next, rows_[slot].main->NextEnd(), rows_[slot].pilots->NextEnd()});
     }
-    next = std::min({next, report_due_, ordered_ ? NextOrderChange() : kNever});
+    next = std::min({next, report_due_, asked_ ? NextOrderChange() : kNever});
     if (next_change_ < options_.capacity_changes.size()) {
       next = std::min(next, std::max(now_, options_.capacity_changes[next_change_].time));
     }
@@ -241,7 +242,7 @@ class FluidSim {
       rows_[slot].main->Settle(now_);
       rows_[slot].pilots->Settle(now_);
     }
-    if (ordered_) {
+    if (asked_) {
       if (decisions_.Due(now_, coflows_changed, reported)) {
         WriteTable();
       }
@@ -251,11 +252,12 @@ class FluidSim {
     outcome_.rate_changes += rate_.Allocate(ranked_, capacity_);
   }
 
-  /// Brings the columns of the table that follow from bytes up to the present, those that the order reads.
+  /// Brings the columns of the table that follow from bytes up to the present, those that the order reads. What is on
+  /// single links only Sort() reads.
   void WriteTable() {
     for (const std::uint32_t slot : table_.live()) {
       Row& row = rows_[slot];
-      if (order_.reads_links()) {
+      if (sorted_ && order_.reads_links()) {
         WriteLinks(slot, row);
       } else {
         const double open = row.main->TotalOpen() + row.pilots->TotalOpen();
@@ -305,9 +307,9 @@ class FluidSim {
 
   /// The groups in the order in force, each with the level and weight that the allocator's way of sharing gives it.
   void Rank() {
-    const auto in_order = ordered_ ? decisions_.placed() : table_.live();
+    const auto in_order = asked_ ? decisions_.placed() : table_.live();
     served_.assign(in_order.begin(), in_order.end());
-    if (options_.levels > 0) {
+    if (sorted_ && options_.levels > 0) {
       levels_.Assign(table_, options_.levels, &served_);
     }
     const Sharing sharing = rate_.sharing();
@@ -378,10 +380,11 @@ class FluidSim {
   Arrivals arrivals_;
   ActiveTable table_;
   Admission admission_;
+  bool sorted_;  // who goes first matters
   Decisions decisions_;
   LevelMap levels_;
   bool watching_;
-  bool ordered_;  // the order says something: who goes first, or which flows are pilots
+  bool asked_;  // the order says something: who goes first, which queue, or which flows are pilots
   SimOutcome outcome_;
   std::int64_t now_ = 0;
   std::int64_t first_start_ = kNever;

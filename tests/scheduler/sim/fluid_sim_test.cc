@@ -97,7 +97,20 @@ TEST(FluidSim, WhereAllShareTheOrderHasNoSayAndIsNotAsked) {
       }
     }
   }
-  EXPECT_GT(Simulate(Contended(), "pilots rate=fair").decisions, 0U);  // it says which flows are pilots
+}
+
+TEST(FluidSim, WhereOnlyQueuesAndPilotsMatterNoOrderIsComputed) {
+  for (const OrderInfo& order : Orders()) {
+    for (const std::string rate : {" rate=queues", " rate=weighted", " rate=fair", " rate=drf", " rate=hug"}) {
+      for (const std::int64_t delay : {std::int64_t{0}, kMs}) {
+        SimOptions options;
+        options.delay = delay;
+        EXPECT_EQ(Simulate(RandomTrace(1), std::string(order.name) + rate, options).decisions, 0U)
+            << order.name << rate << " delay " << delay;
+      }
+    }
+    EXPECT_GT(Simulate(Contended(), std::string(order.name) + " rate=maxmin").decisions, 0U);
+  }
 }
 
 TEST(FluidSim, WeightedQueuesShareByQueueAndStrictOnesDoNot) {
