@@ -115,7 +115,7 @@ Nanoseconds AgentEngine::NextDeadline() const {
   }
   if (lanes_active_ == 0) return next;
   for (const auto& [id, lane] : lanes_) {
-    if (lane.phase == Phase::kDraining || lane.phase == Phase::kLingering) next = std::min(next, CheckAt(lane));
+    if (lane.phase == Phase::kDraining || lane.phase == Phase::kLingering) next = std::min(next, lane.check_at);
     if (lane.active() && lane.progress && welcomed_) next = std::min(next, lane.reported_at + kProgressEvery);
   }
   return next;

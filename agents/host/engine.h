@@ -95,10 +95,6 @@ class AgentEngine {
   static constexpr Nanoseconds kProgressEvery = 10 * kMillisecond;
   static constexpr Nanoseconds kMeasureMin = kMillisecond / 2;  ///< A draining lane is never asked about more often.
   static constexpr Nanoseconds kMeasureMax = 20 * kMillisecond;
-  /// A lane that pauses for moments again and again, and for whose end nobody waits, is found empty again by this part
-  /// of its burst so far later, and by kMeasureMax at most: each time costs the processes of the host more than the
-  /// pause.
-  static constexpr Nanoseconds kBurstPart = 32;
   /// From one job's report that it is done to another's first packet: through the coordinator and the waking of a
   /// writer.
   static constexpr Nanoseconds kHandOver = 700 * kMicrosecond;
@@ -156,9 +152,6 @@ class AgentEngine {
     LaneSample sample;
     std::uint32_t sockets_peak = 1;  ///< Most sockets sending at once since the lane last started; at least 1.
     Nanoseconds check_at = 0;        ///< Draining: when to ask the kernel again. Lingering: when to give up.
-    bool put_off = false;            ///< Draining, and not asked about before `check_at` unless others wait for it.
-    Nanoseconds burst_at = 0;        ///< When it began to send after a pause of more than kLingerGapMax.
-    Nanoseconds empty_at = 0;        ///< When it was last found empty; 0: never.
     Bytes queued = 0;                ///< Draining: as last measured.
     Nanoseconds queued_at = 0;       ///< When that was; 0: not yet.
     Bytes queued_accepted = 0;       ///< What the kernel had taken by then.
@@ -210,8 +203,6 @@ class AgentEngine {
   void Start(Nanoseconds now, Lane& lane);
   void Continue(Nanoseconds now, Lane& lane);
   void Settle(Nanoseconds now, Lane& lane);
-  bool OthersMayWait(const Lane& lane) const;
-  Nanoseconds CheckAt(const Lane& lane) const;
   void Drained(Nanoseconds now, Lane& lane);
   void GoIdle(Nanoseconds now, Lane& lane);
   void SetBusy(Nanoseconds now, Lane& lane, bool busy);

@@ -50,7 +50,6 @@ void AgentEngine::Start(Nanoseconds now, Lane& lane) {
 /// A lane that is not busy has bytes again.
 void AgentEngine::Continue(Nanoseconds now, Lane& lane) {
   if (lane.phase == Phase::kLingering) ++counters_.lingers_saved;
-  if (lane.empty_at == 0 || now - lane.empty_at > kLingerGapMax) lane.burst_at = now;
   SetBusy(now, lane, true);
   if (lane.sample.rest == 0) {
     Settle(now, lane);
@@ -60,32 +59,13 @@ void AgentEngine::Continue(Nanoseconds now, Lane& lane) {
   actions_.arms.push_back({lane.ref, false, true});
 }
 
-/// The kernel has taken everything: from here on it is the queue that counts. Where the lane was empty a moment ago and
-/// nobody waits for its end, that can wait.
+/// The kernel has taken everything: from here on it is the queue that counts.
 void AgentEngine::Settle(Nanoseconds now, Lane& lane) {
   lane.phase = Phase::kDraining;
   lane.queued = 0;
   lane.queued_at = 0;
-  lane.put_off = false;
-  const Nanoseconds again_at = lane.empty_at + std::min((now - lane.burst_at) / kBurstPart, kMeasureMax);
-  if (lane.empty_at >= lane.burst_at && now < again_at && !OthersMayWait(lane)) {
-    lane.check_at = again_at;
-    lane.put_off = true;
-    return;
-  }
   lane.check_at = now + kMeasureMax;  // Stands in case the shell cannot measure.
   actions_.measures.push_back(lane.ref);
-}
-
-/// Whether somebody may be held, or slowed, until the lane is known to be empty: another job on its links, as the
-/// coordinator says; a younger lane of its process; without a coordinator, another job on this host.
-bool AgentEngine::OthersMayWait(const Lane& lane) const {
-  return lane.progress || processes_.at(lane.ref.process).lanes_busy > 1 || (in_fallback_ && job_active_.size() > 1);
-}
-
-/// When a lane is to be looked at: one that was put off, as soon as somebody comes to wait for it.
-Nanoseconds AgentEngine::CheckAt(const Lane& lane) const {
-  return lane.put_off && OthersMayWait(lane) ? 0 : lane.check_at;
 }
 
 void AgentEngine::OnQueueMeasured(Nanoseconds now, LaneRef ref, const QueueSample& queue) {
@@ -129,7 +109,6 @@ Nanoseconds AgentEngine::NextMeasure(Nanoseconds now, const Lane& lane, const Qu
 }
 
 void AgentEngine::Drained(Nanoseconds now, Lane& lane) {
-  lane.empty_at = now;
   SetBusy(now, lane, false);
   Process& process = processes_.at(lane.ref.process);
   if (process.lanes_busy == 0) {
@@ -203,9 +182,8 @@ void AgentEngine::UpdateHeld(Nanoseconds now, Lane& lane) {
 
 void AgentEngine::OnTimeLane(Nanoseconds now, Lane& lane) {
   if (lane.active() && lane.progress && now >= lane.reported_at + kProgressEvery) MarkDirty(lane);
-  if (now < CheckAt(lane)) return;
+  if (now < lane.check_at) return;
   if (lane.phase == Phase::kDraining) {
-    lane.put_off = false;
     lane.check_at = now + kMeasureMax;
     actions_.measures.push_back(lane.ref);
   } else if (lane.phase == Phase::kLingering) {
