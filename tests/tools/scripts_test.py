@@ -13,8 +13,10 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SUMMARY = os.path.join(ROOT, "tools", "lib", "summary.py")
 JUNIT = """<testsuite>
-  <testcase name="A.Passes" status="run"/>
-  <testcase name="A.Breaks" status="fail"><failure message=""/></testcase>
+  <testcase name="A.Passes" status="run"><system-out>all is well</system-out></testcase>
+  <testcase name="A.Breaks" status="fail"><failure message=""/><system-out>begin
+it broke
+</system-out></testcase>
   <testcase name="A.SkipsItself" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/></testcase>
   <testcase name="A_NOT_BUILT" status="notrun"><skipped message="Unable to find executable"/></testcase>
 </testsuite>
@@ -48,6 +50,11 @@ class Summary(unittest.TestCase):
         self.assertIn("check format\n      tools/checks/format\n", text)
         self.assertIn("A.Breaks\n      ctest --test-dir there -R '^A.Breaks$'\n", text)
         self.assertNotIn("A.Passes", text)
+
+    def test_the_end_of_what_a_failure_printed_is_shown(self):
+        _, text = summarise([], JUNIT)
+        self.assertIn("'^A.Breaks$'\n        | begin\n        | it broke\n", text)
+        self.assertNotIn("all is well", text)
 
 
 class WrongCalls(unittest.TestCase):

@@ -1,7 +1,8 @@
 """Adds up what the checks and ctest really did and prints the last line of a test run.
 
 Usage: summary.py RESULTS_FOLDER. The folder holds steps.tsv (name, exit status, command, one step a line) and ctest's
-JUnit files junit-*.xml, with the command that repeats one test in junit-*.command. Exit status 1 when anything failed.
+JUnit files junit-*.xml, with the command that repeats one test in junit-*.command. Of a test that failed, the end of what it
+printed is shown again, as that is far above by then. Exit status 1 when anything failed.
 """
 import glob
 import os
@@ -9,12 +10,15 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 
+LINES_OF_FAILURE = 40
+
+
 def read_steps(folder):
-    """Yields (name, outcome, how to repeat)."""
+    """Yields (name, outcome, how to repeat, lines it printed)."""
     with open(os.path.join(folder, "steps.tsv"), encoding="utf-8") as lines:
         for line in lines:
             name, status, command = line.rstrip("\n").split("\t")
-            yield name, "passed" if status == "0" else "failed", command
+            yield name, "passed" if status == "0" else "failed", command, []
 
 
 def outcome_of(testcase):
@@ -35,21 +39,21 @@ def read_junit(path):
         repeat = source.read().strip()
     for testcase in ElementTree.parse(path).getroot().iter("testcase"):
         name = testcase.get("name")
-        yield name, outcome_of(testcase), f"{repeat} -R '^{name}$'"
+        yield name, outcome_of(testcase), f"{repeat} -R '^{name}$'", testcase.findtext("system-out", "").strip().splitlines()
 
 
 def main(folder):
     results = list(read_steps(folder))
     for path in sorted(glob.glob(os.path.join(folder, "junit-*.xml"))):
         results += read_junit(path)
-    count = {outcome: sum(1 for _, have, _ in results if have == outcome) for outcome in ("passed", "failed", "skipped")}
+    count = {outcome: sum(1 for _, have, _, _ in results if have == outcome) for outcome in ("passed", "failed", "skipped")}
     if count["failed"]:
         print("\nFailed, each with the command that repeats it:")
-        for name, outcome, command in results:
+        for name, outcome, command, printed in results:
             if outcome == "failed":
-                print(f"  {name}\n      {command}")
+                print("\n".join([f"  {name}", f"      {command}", *(f"        | {line}" for line in printed[-LINES_OF_FAILURE:])]))
     if count["skipped"]:
-        print("\nSkipped: " + ", ".join(name for name, outcome, _ in results if outcome == "skipped"))
+        print("\nSkipped: " + ", ".join(name for name, outcome, _, _ in results if outcome == "skipped"))
     line = f"{count['passed']} passed, {count['failed']} failed"
     print("\n" + line + (f", {count['skipped']} skipped" if count["skipped"] else ""), flush=True)
     return 1 if count["failed"] else 0
