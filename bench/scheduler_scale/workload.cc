@@ -125,7 +125,7 @@ std::pair<Nanoseconds, FlowIndex> Workload::NextEnd() const {
   for (const CoflowSlot slot : live_->served()) {
     for (const FlowIndex flow : fabric.Flows(slot)) {
       const auto rate = static_cast<double>(fabric.rate[flow]);
-      const auto left = static_cast<double>(fabric.remaining[flow]);
+      const auto left = static_cast<double>(fabric.Remaining(flow));
       if (rate > 0 && left < soonest * rate) {
         soonest = left / rate;
         first = flow;

@@ -23,11 +23,9 @@ void SetMember(std::uint32_t number, bool member, std::vector<std::uint32_t>* se
 
 }  // namespace
 
-Allocation::Allocation(LiveFabric* fabric)
-    : fabric_(*fabric), served_at_(fabric->limits.coflows, 0), running_at_(fabric->limits.flows, 0) {
+Allocation::Allocation(LiveFabric* fabric) : fabric_(*fabric), served_at_(fabric->limits.coflows, 0) {
   changed_.reserve(2 * std::size_t{fabric->limits.flows});  // A sweep that gives up, then everything anew.
   served_.reserve(fabric->limits.coflows);
-  running_.reserve(fabric->limits.flows);
 }
 
 void Allocation::Set(CoflowSlot slot, std::span<const WholeRate> rates) {
@@ -36,39 +34,38 @@ void Allocation::Set(CoflowSlot slot, std::span<const WholeRate> rates) {
   for (std::size_t i = 0; i < flows.size(); ++i) {
     served |= rates[i] > 0;
     if (fabric_.rate[flows[i]] != rates[i]) {
+      fabric_.Settle(slot);
       ChangeRate(flows[i], rates[i]);
     }
   }
-  SetMember(slot, served, &served_, &served_at_);
+  SetServed(slot, served);
 }
 
 void Allocation::SetNothing(CoflowSlot slot) {
   if (served_at_[slot] == 0) {
     return;
   }
+  fabric_.Settle(slot);
   for (const FlowIndex flow : fabric_.Flows(slot)) {
     if (fabric_.rate[flow] != 0) {
       ChangeRate(flow, 0);
     }
   }
-  SetMember(slot, false, &served_, &served_at_);
+  SetServed(slot, false);
+}
+
+void Allocation::SetServed(CoflowSlot slot, bool served) {
+  fabric_.SetMoving(slot, served);
+  SetMember(slot, served, &served_, &served_at_);
 }
 
 void Allocation::ChangeRate(FlowIndex flow, WholeRate rate) {
   fabric_.rate[flow] = rate;
   changed_.push_back(flow);
-  SetMember(flow, rate > 0, &running_, &running_at_);
 }
 
 void Allocation::Forget(CoflowSlot slot) {
-  for (const FlowIndex flow : fabric_.Flows(slot)) {
-    ForgetFlow(flow);
-  }
-  SetMember(slot, false, &served_, &served_at_);
-}
-
-void Allocation::ForgetFlow(FlowIndex flow) {
-  SetMember(flow, false, &running_, &running_at_);
+  SetServed(slot, false);
 }
 
 }  // namespace weir::scheduler

@@ -17,25 +17,21 @@ class Allocation {
   void Set(CoflowSlot slot, std::span<const WholeRate> rates);
   void SetNothing(CoflowSlot slot);  ///< The same with all rates 0; cheap for who had none.
   void Forget(CoflowSlot slot);      ///< It leaves.
-  void ForgetFlow(FlowIndex flow);   ///< It ends.
 
   void ClearChanged() { changed_.clear(); }
   /// Flows whose rate was set to another value since ClearChanged, once for each time; some may have ended since.
   std::span<const FlowIndex> changed() const { return changed_; }
   /// Coflows with a flow whose rate is above 0, in no order.
   std::span<const CoflowSlot> served() const { return served_; }
-  /// Flows whose rate is above 0, in no order.
-  std::span<const FlowIndex> running() const { return running_; }
 
  private:
+  void SetServed(CoflowSlot slot, bool served);
   void ChangeRate(FlowIndex flow, WholeRate rate);
 
   LiveFabric& fabric_;
   std::vector<FlowIndex> changed_;
   std::vector<CoflowSlot> served_;
   std::vector<std::uint32_t> served_at_;  ///< By slot: position in `served_` + 1; 0: not served.
-  std::vector<FlowIndex> running_;
-  std::vector<std::uint32_t> running_at_;  ///< By flow, the same.
 };
 
 }  // namespace weir::scheduler

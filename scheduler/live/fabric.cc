@@ -38,10 +38,12 @@ LiveFabric::LiveFabric(std::span<const WholeRate> capacities, const LiveLimits& 
       arrival(limits.coflows, 0),
       given_key(limits.coflows, 0),
       bytes_left(limits.coflows, 0),
+      as_of(limits.coflows, kAlways),
       flows_of(limits.coflows),
       rows_of(limits.coflows),
       coflow_of(limits.flows, kNobody),
       remaining(limits.flows, 0),
+      moved_part(limits.flows, 0),
       rate(limits.flows, 0),
       path_of(limits.flows),
       seen_(capacities.size(), 0),
@@ -134,6 +136,7 @@ void LiveFabric::AddFlow(CoflowSlot slot, const LiveFlow& flow) {
   ++flow_count;
   coflow_of[index] = slot;
   remaining[index] = flow.bytes;
+  moved_part[index] = 0;
   rate[index] = 0;
   bytes_left[slot] += flow.bytes;
   flow_lists.Append(&flows_of[slot], index);
@@ -162,12 +165,13 @@ void LiveFabric::Remove(CoflowSlot slot) {
   flow_lists.Release(&flows_of[slot]);
   rows.Release(&rows_of[slot]);
   live[slot] = 0;
+  SetMoving(slot, false);
   free_slots_.push_back(slot);
   --coflow_count;
 }
 
 void LiveFabric::RemoveFlow(FlowIndex flow) {
-  SetRemaining(flow, 0);
+  ChangeRemaining(flow, {});
   const CoflowSlot slot = coflow_of[flow];
   const auto mine = rows.Of(rows_of[slot]);
   for (const Hop& hop : Path(flow)) {
@@ -183,14 +187,56 @@ void LiveFabric::RemoveFlow(FlowIndex flow) {
 }
 
 void LiveFabric::SetRemaining(FlowIndex flow, std::int64_t bytes) {
+  Settle(coflow_of[flow]);
+  ChangeRemaining(flow, {bytes, 0});
+}
+
+void LiveFabric::ChangeRemaining(FlowIndex flow, const Left& left) {
   const CoflowSlot slot = coflow_of[flow];
-  const std::int64_t change = bytes - remaining[flow];
-  remaining[flow] = bytes;
+  const std::int64_t change = left.bytes - remaining[flow];
+  remaining[flow] = left.bytes;
+  moved_part[flow] = left.moved_part;
   bytes_left[slot] += change;
   const auto mine = rows.Of(rows_of[slot]);
   for (const Hop& hop : Path(flow)) {
     mine[hop.row].load += change;
   }
+}
+
+void LiveFabric::Advance(Nanoseconds duration) {
+  now += std::clamp<Nanoseconds>(duration, 0, kAlways - now);
+}
+
+void LiveFabric::Settle(CoflowSlot slot) {
+  if (as_of[slot] >= now) {
+    return;
+  }
+  const Nanoseconds duration = now - as_of[slot];
+  as_of[slot] = now;
+  for (const FlowIndex flow : Flows(slot)) {
+    if (rate[flow] > 0) {
+      ChangeRemaining(flow, LeftAfter(flow, duration));
+    }
+  }
+}
+
+std::int64_t LiveFabric::Remaining(FlowIndex flow) const {
+  const Nanoseconds settled = as_of[coflow_of[flow]];
+  return settled < now ? LeftAfter(flow, now - settled).bytes : remaining[flow];
+}
+
+/// In whole numbers, so that two steps make as much as one. Each product fits: rate and time are split at 1e9.
+LiveFabric::Left LiveFabric::LeftAfter(FlowIndex flow, Nanoseconds duration) const {
+  const WholeRate speed = rate[flow];
+  const std::int64_t left = remaining[flow];
+  const std::int64_t seconds = duration / kSecond;
+  if (seconds > 0 && speed > 0 && seconds > left / speed) {
+    return {};
+  }
+  const std::int64_t rest = duration % kSecond;
+  const std::int64_t parts = speed % kSecond * rest + moved_part[flow];
+  const std::int64_t moved = speed * seconds + speed / kSecond * rest + parts / kSecond;
+  return moved < left ? Left{left - moved, static_cast<std::uint32_t>(parts % kSecond)} : Left{};
 }
 
 void LiveFabric::Prefetch(std::span<const CoflowSlot> visits) const {
@@ -229,7 +275,11 @@ LiveFabric::Busiest LiveFabric::BusiestLink(CoflowSlot slot) const {
 
 void LiveFabric::SetCapacity(LinkIndex link, WholeRate value) {
   capacity[link] = value;
-  seconds_per_byte[link] = value > 0 ? 1.0 / static_cast<double>(value) : kNoCapacity;
+  seconds_per_byte[link] = SecondsPerByte(value);
+}
+
+double LiveFabric::SecondsPerByte(WholeRate value) {
+  return value > 0 ? 1.0 / static_cast<double>(value) : kNoCapacity;
 }
 
 }  // namespace weir::scheduler

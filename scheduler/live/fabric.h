@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -47,7 +48,11 @@ struct LiveCoflow {
 /// entry for each link it touches and none for others. On a big switch of P ports, link p is the uplink of port p and
 /// link P + p its downlink. Pure data: LiveScheduler owns one and keeps it true; others read.
 ///
-/// Memory: 32 bytes a flow, 8 a link of its path, 16 for each link that a coflow touches; chunks are up to half empty.
+/// Time passes without a touch to any flow: what those of a coflow have left, and the sums of it, are as of the moment
+/// when they were last settled, and their rates say the rest. Before a rate changes the coflow is settled. Parts of a
+/// byte are kept, so what is left does not depend on how often that was done.
+///
+/// Memory: 36 bytes a flow, 8 a link of its path, 16 for each link that a coflow touches; chunks are up to half empty.
 /// Thread: one at a time.
 struct LiveFabric {
   struct Hop {
@@ -57,7 +62,7 @@ struct LiveFabric {
   struct Row {
     LinkIndex link = 0;
     std::uint32_t flows = 0;  ///< Of this coflow on this link, not ended. May fall to 0.
-    std::int64_t load = 0;    ///< Bytes they have left.
+    std::int64_t load = 0;    ///< Bytes they had left when the coflow was settled.
   };
   static_assert(sizeof(Hop) == 8 && sizeof(Row) == 16);
 
@@ -72,8 +77,16 @@ struct LiveFabric {
   CoflowSlot Add(const LiveCoflow& coflow);  ///< Must be valid.
   void Remove(CoflowSlot slot);
   void RemoveFlow(FlowIndex flow);
-  /// Sets what a flow has left, and the rows with it.
+  /// Sets what a flow has left, and the rows with it. Settles its coflow.
   void SetRemaining(FlowIndex flow, std::int64_t bytes);
+  /// Of all flows that have a rate. Nothing falls below 0, and nothing ends.
+  void Advance(Nanoseconds duration);
+  /// Writes down what the flows of a coflow have left now, and the sums of it.
+  void Settle(CoflowSlot slot);
+  /// To be called when flows of the coflow have got their first rate, or lost their last; it is settled then.
+  void SetMoving(CoflowSlot slot, bool moves) { as_of[slot] = moves ? std::min(as_of[slot], now) : kAlways; }
+  bool IsMoving(CoflowSlot slot) const { return as_of[slot] != kAlways; }
+  std::int64_t Remaining(FlowIndex flow) const;  ///< Bytes that a flow has left now.
 
   bool IsLive(CoflowSlot slot) const { return slot < live.size() && live[slot] != 0; }
   bool IsFlow(FlowIndex flow) const { return flow < coflow_of.size() && coflow_of[flow] != kNobody; }
@@ -93,10 +106,13 @@ struct LiveFabric {
   Busiest BusiestLink(CoflowSlot slot) const;
   double SecondsOf(const Row& row) const { return static_cast<double>(row.load) * seconds_per_byte[row.link]; }
   void SetCapacity(LinkIndex link, WholeRate value);
+  static double SecondsPerByte(WholeRate value);  ///< Of a link of this capacity.
 
   static constexpr CoflowSlot kNobody = std::numeric_limits<CoflowSlot>::max();
+  static constexpr Nanoseconds kAlways = std::numeric_limits<Nanoseconds>::max();
 
   LiveLimits limits;
+  Nanoseconds now = 0;  ///< Time that has passed so far.
   std::uint32_t coflow_count = 0;
   std::uint32_t flow_count = 0;
   std::uint32_t longest_path = 0;  ///< Links of the longest path that any flow ever had.
@@ -110,13 +126,15 @@ struct LiveFabric {
   std::vector<CoflowId> id;
   std::vector<Nanoseconds> arrival;
   std::vector<double> given_key;
-  std::vector<std::int64_t> bytes_left;
-  std::vector<Chunk> flows_of;  ///< In `flow_lists`, in the order they were given.
-  std::vector<Chunk> rows_of;   ///< In `rows`.
+  std::vector<std::int64_t> bytes_left;  ///< Of all its flows, when it was settled.
+  std::vector<Nanoseconds> as_of;        ///< When it was settled; kAlways: none of its flows has a rate.
+  std::vector<Chunk> flows_of;           ///< In `flow_lists`, in the order they were given.
+  std::vector<Chunk> rows_of;            ///< In `rows`.
 
   // By flow.
-  std::vector<CoflowSlot> coflow_of;  ///< kNobody: the index is free.
-  std::vector<std::int64_t> remaining;
+  std::vector<CoflowSlot> coflow_of;      ///< kNobody: the index is free.
+  std::vector<std::int64_t> remaining;    ///< When its coflow was settled; see Remaining.
+  std::vector<std::uint32_t> moved_part;  ///< 1e-9 bytes that had moved beyond.
   std::vector<WholeRate> rate;
   std::vector<Chunk> path_of;  ///< In `hops`.
 
@@ -127,6 +145,12 @@ struct LiveFabric {
  private:
   Status ValidFlow(const LiveFlow& flow, std::size_t position);
   void AddFlow(CoflowSlot slot, const LiveFlow& flow);
+  struct Left {
+    std::int64_t bytes = 0;
+    std::uint32_t moved_part = 0;
+  };
+  Left LeftAfter(FlowIndex flow, Nanoseconds duration) const;
+  void ChangeRemaining(FlowIndex flow, const Left& left);
 
   std::vector<CoflowSlot> free_slots_;
   std::vector<FlowIndex> free_flows_;

@@ -25,37 +25,58 @@ std::uint64_t Between(std::uint64_t low, std::uint64_t high) {
 
 }  // namespace
 
-RankedOrder::RankedOrder(const LiveFabric& fabric)
+RankedOrder::RankedOrder(const LiveFabric& fabric, FallingKeys* keys)
     : fabric_(fabric),
-      key_(fabric.limits.coflows, 0),
+      keys_(*keys),
       label_(fabric.limits.coflows, 0),
+      in_front_(fabric.limits.coflows, LiveFabric::kNobody),
+      was_at_(fabric.limits.coflows, 0),
       wanted_(fabric.limits.coflows, 0) {
   order_.reserve(fabric.limits.coflows);
   positions_.reserve(fabric.limits.coflows);
+  ranked_.reserve(fabric.limits.coflows);
 }
 
-bool RankedOrder::Before(CoflowSlot a, CoflowSlot b) const {
-  if (key_[a] != key_[b]) {
-    return key_[a] < key_[b];
+/// Steps that double, from where it was when it was last looked for: others have moved it little since.
+std::size_t RankedOrder::PositionOf(CoflowSlot slot) {
+  const std::uint64_t label = label_[slot];
+  const auto label_at = [&](std::size_t position) { return label_[order_[position]]; };
+  std::size_t low = std::min<std::size_t>(was_at_[slot], order_.size() - 1);
+  std::size_t high = low;  // Then labels from `low` to `high` include its own.
+  for (std::size_t step = 1; label_at(low) > label && low > 0; step *= 2) {
+    high = low;
+    low = low > step ? low - step : 0;
   }
-  if (fabric_.arrival[a] != fabric_.arrival[b]) {
-    return fabric_.arrival[a] < fabric_.arrival[b];
+  for (std::size_t step = 1; label_at(high) < label && high + 1 < order_.size(); step *= 2) {
+    low = high;
+    high = std::min(order_.size() - 1, high + step);
   }
-  return fabric_.id[a] != fabric_.id[b] ? fabric_.id[a] < fabric_.id[b] : a < b;
+  const auto at = std::lower_bound(order_.begin() + static_cast<std::ptrdiff_t>(low),
+                                   order_.begin() + static_cast<std::ptrdiff_t>(high), label,
+                                   [&](CoflowSlot other, std::uint64_t mine) { return label_[other] < mine; });
+  WEIR_CHECK(*at == slot);
+  was_at_[slot] = static_cast<std::uint32_t>(at - order_.begin());
+  return was_at_[slot];
 }
 
-std::size_t RankedOrder::PositionOf(CoflowSlot slot) const {
-  const auto at = std::ranges::lower_bound(order_, label_[slot], {}, [&](CoflowSlot s) { return label_[s]; });
-  WEIR_CHECK(at != order_.end() && *at == slot);
-  return static_cast<std::size_t>(at - order_.begin());
+/// Tells who stands there whom it has in front.
+void RankedOrder::Link(std::size_t position) {
+  if (position < order_.size()) {
+    in_front_[order_[position]] = position == 0 ? LiveFabric::kNobody : order_[position - 1];
+  }
 }
 
 bool RankedOrder::Insert(CoflowSlot slot) {
-  const auto at = std::ranges::lower_bound(order_, slot, [&](CoflowSlot a, CoflowSlot b) { return Before(a, b); });
+  const auto at =
+      std::ranges::lower_bound(order_, slot, [&](CoflowSlot a, CoflowSlot b) { return keys_.Before(a, b); });
   const std::uint64_t low = at == order_.begin() ? 0 : label_[*(at - 1)];
   const std::uint64_t high = at == order_.end() ? kEnd : label_[*at];
   label_[slot] = Between(low, high);
+  const auto position = static_cast<std::size_t>(at - order_.begin());
   order_.insert(at, slot);
+  was_at_[slot] = static_cast<std::uint32_t>(position);
+  Link(position);
+  Link(position + 1);
   wants_labels_ |= high - low < kNarrow;
   if (label_[slot] == 0) {
     Relabel();
@@ -65,7 +86,9 @@ bool RankedOrder::Insert(CoflowSlot slot) {
 }
 
 void RankedOrder::Take(CoflowSlot slot) {
-  order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(PositionOf(slot)));
+  const std::size_t position = PositionOf(slot);
+  order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(position));
+  Link(position);
 }
 
 std::span<const std::uint32_t> RankedOrder::PositionsOf(std::span<const CoflowSlot> slots) {
@@ -91,34 +114,34 @@ std::span<const std::uint32_t> RankedOrder::PositionsOf(std::span<const CoflowSl
 }
 
 /// Steps that double find a range with the place in it: most moves are short.
-std::size_t RankedOrder::PlaceAfterFall(std::size_t position) const {
+std::size_t RankedOrder::PlaceAfterFall(std::size_t position) {
   const CoflowSlot slot = order_[position];
   std::size_t high = position;  // Everybody from here to `position` is behind.
   std::size_t low = position;
-  for (std::size_t step = 1; low > 0 && Before(slot, order_[low - 1]); step *= 2) {
+  for (std::size_t step = 1; low > 0 && keys_.Before(slot, order_[low - 1]); step *= 2) {
     high = low - 1;
     low = high > step ? high - step : 0;
   }
   const auto begin = order_.begin();
   return static_cast<std::size_t>(std::lower_bound(begin + static_cast<std::ptrdiff_t>(low),
                                                    begin + static_cast<std::ptrdiff_t>(high), slot,
-                                                   [&](CoflowSlot a, CoflowSlot b) { return Before(a, b); }) -
+                                                   [&](CoflowSlot a, CoflowSlot b) { return keys_.Before(a, b); }) -
                                   begin);
 }
 
-std::size_t RankedOrder::PlaceAfterRise(std::size_t position) const {
+std::size_t RankedOrder::PlaceAfterRise(std::size_t position) {
   const CoflowSlot slot = order_[position];
   const std::size_t last = order_.size() - 1;
   std::size_t low = position;  // Everybody from `position` to here is in front.
   std::size_t high = position;
-  for (std::size_t step = 1; high < last && Before(order_[high + 1], slot); step *= 2) {
+  for (std::size_t step = 1; high < last && keys_.Before(order_[high + 1], slot); step *= 2) {
     low = high + 1;
     high = std::min(last, low + step);
   }
   const auto begin = order_.begin();
   const auto next =
       std::lower_bound(begin + static_cast<std::ptrdiff_t>(low + 1), begin + static_cast<std::ptrdiff_t>(high + 1),
-                       slot, [&](CoflowSlot a, CoflowSlot b) { return Before(a, b); });
+                       slot, [&](CoflowSlot a, CoflowSlot b) { return keys_.Before(a, b); });
   return static_cast<std::size_t>(next - begin) - 1;
 }
 
@@ -138,19 +161,31 @@ void RankedOrder::Carry(std::size_t from, std::size_t to, std::uint64_t label) {
   }
   order_[to] = slot;
   label_[slot] = label;
+  was_at_[slot] = static_cast<std::uint32_t>(to);
+  Link(to);
+  Link(to + 1);
+  Link(to < from ? from + 1 : from);
   const std::uint64_t low = to == 0 ? 0 : label_[order_[to - 1]];
   const std::uint64_t high = to + 1 == order_.size() ? kEnd : label_[order_[to + 1]];
   wants_labels_ |= high - low < kNarrow;
 }
 
 void RankedOrder::Rebuild() {
-  order_.clear();
+  ranked_.clear();
   for (CoflowSlot slot = 0; slot < fabric_.live.size(); ++slot) {
     if (fabric_.live[slot] != 0) {
-      order_.push_back(slot);
+      ranked_.push_back({keys_.key(slot), slot});
     }
   }
-  std::sort(order_.begin(), order_.end(), [&](CoflowSlot a, CoflowSlot b) { return Before(a, b); });
+  std::sort(ranked_.begin(), ranked_.end(), [&](const Ranked& a, const Ranked& b) {
+    return a.key != b.key ? a.key < b.key : keys_.Before(a.slot, b.slot);
+  });
+  order_.resize(ranked_.size());
+  for (std::uint32_t i = 0; i < order_.size(); ++i) {
+    order_[i] = ranked_[i].slot;
+    was_at_[order_[i]] = i;
+    Link(i);
+  }
   Relabel();
 }
 

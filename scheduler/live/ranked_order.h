@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "scheduler/live/fabric.h"
+#include "scheduler/live/falling_keys.h"
 
 namespace weir::scheduler {
 
@@ -16,28 +17,29 @@ namespace weir::scheduler {
 /// Thread: one at a time.
 class RankedOrder {
  public:
-  /// Refers to `fabric` for arrivals and ids; it must outlive this.
-  explicit RankedOrder(const LiveFabric& fabric);
+  /// Both must outlive this.
+  RankedOrder(const LiveFabric& fabric, FallingKeys* keys);
 
   std::span<const CoflowSlot> order() const { return order_; }
-  double key(CoflowSlot slot) const { return key_[slot]; }
   /// 1 or more; only of slots in the order, or what it was when the slot was taken out.
   std::uint64_t label(CoflowSlot slot) const { return label_[slot]; }
 
-  /// Of a coflow that will be inserted, or of one in the order that is then carried where it belongs.
-  void SetKey(CoflowSlot slot, double key) { key_[slot] = key; }
+  /// Who is next in front of a coflow in the order, or kNobody.
+  CoflowSlot InFrontOf(CoflowSlot slot) const { return in_front_[slot]; }
+
   /// False if there was no gap left and every label is new.
   bool Insert(CoflowSlot slot);
   void Take(CoflowSlot slot);
-  /// Sorts all live coflows of the fabric by their keys.
+  /// Sorts all live coflows of the fabric by keys that were set now.
   void Rebuild();
 
+  std::size_t PositionOf(CoflowSlot slot);
   /// Where in the order these are, ascending. Valid until the next call. Reads all if there are many.
   std::span<const std::uint32_t> PositionsOf(std::span<const CoflowSlot> slots);
   /// Where the coflow at `position` belongs if its key fell (at `position` or before) or rose (at it or behind); on
   /// that side everybody must be in order.
-  std::size_t PlaceAfterFall(std::size_t position) const;
-  std::size_t PlaceAfterRise(std::size_t position) const;
+  std::size_t PlaceAfterFall(std::size_t position);
+  std::size_t PlaceAfterRise(std::size_t position);
   /// A label for who moves from one position to another; 0 if there is no gap.
   std::uint64_t LabelFor(std::size_t from, std::size_t to) const;
   /// Those in between move up by one.
@@ -48,14 +50,21 @@ class RankedOrder {
   void Relabel();
 
  private:
-  bool Before(CoflowSlot a, CoflowSlot b) const;
-  std::size_t PositionOf(CoflowSlot slot) const;
+  struct Ranked {
+    double key = 0;
+    CoflowSlot slot = 0;
+  };
+
+  void Link(std::size_t position);
 
   const LiveFabric& fabric_;
+  FallingKeys& keys_;
   std::vector<CoflowSlot> order_;
-  std::vector<double> key_;
   std::vector<std::uint64_t> label_;
-  std::vector<std::uint8_t> wanted_;  ///< By slot; set within PositionsOf only.
+  std::vector<CoflowSlot> in_front_;   ///< By slot.
+  std::vector<std::uint32_t> was_at_;  ///< By slot: a position near its own.
+  std::vector<Ranked> ranked_;         ///< Of Rebuild.
+  std::vector<std::uint8_t> wanted_;   ///< By slot; set within PositionsOf only.
   std::vector<std::uint32_t> positions_;
   bool wants_labels_ = false;
 };

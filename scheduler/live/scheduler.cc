@@ -50,20 +50,21 @@ Result<std::unique_ptr<LiveScheduler>> LiveScheduler::Make(std::span<const Whole
 LiveScheduler::LiveScheduler(std::span<const WholeRate> capacity, const LiveOptions& options)
     : options_(options),
       fabric_(capacity, options.limits),
-      order_(fabric_),
+      keys_(&fabric_, options.key),
+      order_(fabric_, &keys_),
       queues_(fabric_, order_),
       allocation_(&fabric_),
       fill_(fabric_.links(), options.limits.flows, options.limits.hops),
       sweep_(&fabric_, order_, &queues_, &allocation_, &fill_),
       place_(options.limits.coflows, Place::kNone),
       marked_(options.limits.coflows, 0),
-      busiest_(options.limits.coflows, 0),
       new_key_(options.limits.coflows, 0),
       crossed_(capacity.size(), 0),
       room_(capacity.size(), 0) {
   for (auto* slots : {&marks_, &falling_, &rising_, &waiting_}) {
     slots->reserve(options.limits.coflows);
   }
+  overtakers_.reserve(2 * std::size_t{options.limits.coflows});
 }
 
 Result<CoflowSlot> LiveScheduler::AddCoflow(const LiveCoflow& coflow) {
@@ -97,6 +98,7 @@ Status LiveScheduler::EndFlow(FlowIndex flow) {
     return NoSuch("flow", flow);
   }
   const CoflowSlot slot = fabric_.coflow_of[flow];
+  Mark(slot);
   if (place_[slot] == Place::kPlaced) {
     for (const LiveFabric::Hop& hop : fabric_.Path(flow)) {
       if (fabric_.Rows(slot)[hop.row].flows == 1) {
@@ -104,11 +106,9 @@ Status LiveScheduler::EndFlow(FlowIndex flow) {
       }
     }
     queues_.EraseFlow(flow);
-    allocation_.ForgetFlow(flow);
     sweep_.Force(slot);
   }
   fabric_.RemoveFlow(flow);
-  Mark(slot);
   return Status::Ok();
 }
 
@@ -117,13 +117,13 @@ Status LiveScheduler::SetRemaining(FlowIndex flow, std::int64_t bytes) {
     return NoSuch("flow", flow);
   }
   const CoflowSlot slot = fabric_.coflow_of[flow];
-  const std::int64_t others = fabric_.bytes_left[slot] - fabric_.remaining[flow];
+  const std::int64_t others = fabric_.bytes_left[slot] - fabric_.remaining[flow];  // That was settled, not less.
   if (bytes < 0 || bytes > kMaxCoflowBytes - others) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("flow {} has {} bytes left; allowed are 0 to {}", flow, bytes, kMaxCoflowBytes - others));
   }
-  fabric_.SetRemaining(flow, bytes);
   Mark(slot);
+  fabric_.SetRemaining(flow, bytes);
   return Status::Ok();
 }
 
@@ -134,8 +134,8 @@ Status LiveScheduler::SetKey(CoflowSlot slot, double key) {
   if (!std::isfinite(key)) {
     return Status(StatusCode::kInvalidArgument, fmt::format("the key of slot {} is {}; it must be finite", slot, key));
   }
-  fabric_.given_key[slot] = key;
   Mark(slot);
+  fabric_.given_key[slot] = key;
   return Status::Ok();
 }
 
@@ -148,67 +148,30 @@ Status LiveScheduler::SetCapacity(LinkIndex link, WholeRate capacity) {
   }
   sweep_.Touch(link);
   sweep_.Seed(link, 0);
-  fabric_.SetCapacity(link, capacity);
   if (options_.key == LiveKey::kSebf) {
-    MarkOnLink(link);
+    MarkOnLink(link, capacity);
   }
+  fabric_.SetCapacity(link, capacity);
   return Status::Ok();
 }
 
-/// After its capacity changed: those for which it was the busiest link, and those for which it is now.
-void LiveScheduler::MarkOnLink(LinkIndex link) {
+/// Before its capacity changes: those for which it is the busiest link, those for which it will be, and those for which
+/// it may have become that since they were settled.
+void LiveScheduler::MarkOnLink(LinkIndex link, WholeRate capacity) {
+  const double seconds_per_byte = LiveFabric::SecondsPerByte(capacity);
   for (const LinkQueues::Entry& entry : queues_.Entries(link)) {
-    if (entry.row == busiest_[entry.slot] ||
-        fabric_.SecondsOf(fabric_.Rows(entry.slot)[entry.row]) > order_.key(entry.slot)) {
+    if (entry.row == keys_.busiest_row(entry.slot) || keys_.Falls(entry.slot) ||
+        static_cast<double>(fabric_.Rows(entry.slot)[entry.row].load) * seconds_per_byte > keys_.key(entry.slot)) {
       Mark(entry.slot);
     }
   }
-}
-
-void LiveScheduler::Advance(Nanoseconds duration) {
-  const auto running = allocation_.running();
-  const double seconds = ToSeconds(duration);
-  for (std::size_t i = 0; i < running.size(); ++i) {
-    const FlowIndex flow = running[i];
-    const double moved = static_cast<double>(fabric_.rate[flow]) * seconds;
-    const std::int64_t left = fabric_.remaining[flow];
-    fabric_.SetRemaining(flow, moved < static_cast<double>(left) ? left - static_cast<std::int64_t>(moved) : 0);
-    if (MakesKey(flow)) {
-      Mark(fabric_.coflow_of[flow]);
-    }
-  }
-}
-
-/// Whether its coflow's key is another one when the flow has less left.
-bool LiveScheduler::MakesKey(FlowIndex flow) const {
-  const std::uint32_t busiest = busiest_[fabric_.coflow_of[flow]];
-  return options_.key == LiveKey::kScf ||
-         (options_.key == LiveKey::kSebf &&
-          std::ranges::any_of(fabric_.Path(flow), [&](const LiveFabric::Hop& hop) { return hop.row == busiest; }));
-}
-
-double LiveScheduler::FindKey(CoflowSlot slot) {
-  switch (options_.key) {
-    case LiveKey::kFifo:
-      return 0;
-    case LiveKey::kScf:
-      return static_cast<double>(fabric_.bytes_left[slot]);
-    case LiveKey::kSebf: {
-      const LiveFabric::Busiest busiest = fabric_.BusiestLink(slot);
-      busiest_[slot] = busiest.row;
-      return busiest.seconds;
-    }
-    case LiveKey::kGiven:
-      break;
-  }
-  return fabric_.given_key[slot];
 }
 
 /// False if labels are new, so that what was announced to the sweep is void.
 bool LiveScheduler::PlaceAll() {
   bool kept = true;
   for (const CoflowSlot slot : waiting_) {
-    order_.SetKey(slot, FindKey(slot));
+    keys_.Set(slot, keys_.Find(slot));
     kept &= order_.Insert(slot);
     queues_.Insert(slot);
     sweep_.Force(slot);
@@ -224,10 +187,22 @@ bool LiveScheduler::ManyWait() const {
 
 void LiveScheduler::Update() {
   allocation_.ClearChanged();
-  if (ManyWait() || !RepairOrder() || !PlaceAll() ||
-      !sweep_.Run(options_.rates, kManyVisits + fabric_.coflow_count / kManyShare)) {
-    return ComputeAll();
+  if (!ManyWait() && RepairOrder() && PlaceAll() &&
+      sweep_.Run(options_.rates, kManyVisits + fabric_.coflow_count / kManyShare)) {
+    RelabelIfWanted();
+  } else {
+    ComputeAll();
   }
+  EndLines();
+}
+
+void LiveScheduler::Recompute() {
+  allocation_.ClearChanged();
+  ComputeAll();
+  EndLines();
+}
+
+void LiveScheduler::RelabelIfWanted() {
   if (order_.wants_labels()) {
     order_.Relabel();
     for (LinkIndex link = 0; link < fabric_.links(); ++link) {
@@ -237,21 +212,26 @@ void LiveScheduler::Update() {
   }
 }
 
-void LiveScheduler::Recompute() {
-  allocation_.ClearChanged();
-  ComputeAll();
+/// Of all whose rates changed. The next comparison finds their keys anew.
+void LiveScheduler::EndLines() {
+  for (const FlowIndex flow : allocation_.changed()) {
+    if (fabric_.IsFlow(flow)) {
+      keys_.EndLine(fabric_.coflow_of[flow]);
+    }
+  }
 }
 
 void LiveScheduler::ComputeAll() {
   for (CoflowSlot slot = 0; slot < fabric_.live.size(); ++slot) {
     if (fabric_.live[slot] != 0) {
-      order_.SetKey(slot, FindKey(slot));
+      keys_.Set(slot, keys_.Find(slot));
       place_[slot] = Place::kPlaced;
     }
     marked_[slot] = 0;
   }
   marks_.clear();
   waiting_.clear();
+  ordered_at_ = fabric_.now;
   sweep_.Reset();
   order_.Rebuild();
   queues_.Clear();

@@ -8,20 +8,13 @@
 #include "coflow/status.h"
 #include "scheduler/live/allocation.h"
 #include "scheduler/live/fabric.h"
+#include "scheduler/live/falling_keys.h"
 #include "scheduler/live/fill.h"
 #include "scheduler/live/link_queues.h"
 #include "scheduler/live/ranked_order.h"
 #include "scheduler/live/sweep.h"
 
 namespace weir::scheduler {
-
-/// What coflows are ordered by, smallest first; then by arrival and id.
-enum class LiveKey {
-  kFifo,   ///< Nothing: arrival.
-  kScf,    ///< Bytes left.
-  kSebf,   ///< Seconds that the busiest link needs for what is left (Varys, section 4).
-  kGiven,  ///< A number from outside, of any order: a rank of BSSI, a queue of D-CLAS, an estimate.
-};
 
 struct LiveOptions {
   LiveKey key = LiveKey::kSebf;
@@ -58,8 +51,9 @@ class LiveScheduler {
   Status SetRemaining(FlowIndex flow, std::int64_t bytes);  ///< What a report says is left.
   Status SetKey(CoflowSlot slot, double key);               ///< Of `given`; finite.
   Status SetCapacity(LinkIndex link, WholeRate capacity);   ///< 0: the link is down.
-  /// Takes off what the rates of the last Update move in so long, whole bytes, never below 0. Ends no flow.
-  void Advance(Nanoseconds duration);
+  /// For so long, >= 0, flows move at the rates of the last Update. fabric().Remaining tells what they have left, whole
+  /// bytes, never below 0, the same for many steps as for one. Ends no flow. O(1): the order follows in Update.
+  void Advance(Nanoseconds duration) { fabric_.Advance(duration); }
 
   /// Makes order and rates true again after what was announced.
   void Update();
@@ -81,25 +75,29 @@ class LiveScheduler {
  private:
   enum class Place : std::uint8_t { kNone, kWaiting, kPlaced };
 
-  double FindKey(CoflowSlot slot);
   void Mark(CoflowSlot slot);
-  void MarkOnLink(LinkIndex link);
-  bool MakesKey(FlowIndex flow) const;
+  void MarkOnLink(LinkIndex link, WholeRate capacity);
   bool RepairOrder();
+  void FindOvertakers();
+  bool HasOvertaken(CoflowSlot slot);
+  bool CarryOvertakers();
   void SortMarks();
   bool CarryAfterFall();
   bool CarryAfterRise();
   bool Carry(std::size_t from, std::size_t to);
-  bool MeetsNobody(CoflowSlot slot, std::size_t from, std::size_t to);
+  bool FindMeetings(std::size_t from, std::size_t to);
   bool CarryOnLink(const LiveFabric::Row& row, CoflowSlot slot, std::uint64_t label, bool alone);
   void Unplace(CoflowSlot slot);
   void GiveUp(LinkIndex link, CoflowSlot slot);
   bool PlaceAll();
+  void RelabelIfWanted();
   void ComputeAll();
+  void EndLines();
   bool ManyWait() const;
 
   LiveOptions options_;
   LiveFabric fabric_;
+  FallingKeys keys_;
   RankedOrder order_;
   LinkQueues queues_;
   Allocation allocation_;
@@ -108,12 +106,13 @@ class LiveScheduler {
   std::vector<Place> place_;          ///< By slot.
   std::vector<std::uint8_t> marked_;  ///< By slot: its key may have changed.
   std::vector<CoflowSlot> marks_;
-  std::vector<std::uint32_t> busiest_;  ///< By slot, of `sebf`: the row that made its key, if it is not marked.
-  std::vector<CoflowSlot> falling_;     ///< Its key became smaller.
+  Nanoseconds ordered_at_ = 0;          ///< The order has what moved until then.
+  std::vector<CoflowSlot> overtakers_;  ///< Who is no longer behind the one in front.
+  std::vector<CoflowSlot> falling_;     ///< Its key became smaller by an event.
   std::vector<CoflowSlot> rising_;
   std::vector<double> new_key_;         ///< By slot, of those.
   std::uint32_t moves_ = 0;             ///< Of this repair, past somebody met on a link.
-  std::vector<std::uint64_t> crossed_;  ///< By link: number of the last move of a coflow that crosses it.
+  std::vector<std::uint64_t> crossed_;  ///< By link: number of the last move past a coflow that crosses it.
   std::uint64_t move_ = 0;
   std::vector<CoflowSlot> waiting_;  ///< To be put into the order.
   std::vector<WholeRate> room_;      ///< Of Recompute.

@@ -10,23 +10,71 @@ namespace {
 /// So many moves, or this share of the coflows, cost as much as computing everything anew.
 constexpr std::uint32_t kManyMoves = 64;
 constexpr std::uint32_t kManyMovesShare = 32;
-/// Passing so few coflows, it is worth to look whether one of them is met on a link at all.
+/// Passing so few coflows, it is worth to look on which links one of them is met.
 constexpr std::size_t kFewPassed = 8;
 
 }  // namespace
 
+/// Before what makes its key changes. Until the next Update it stands in the order with the key that it has now.
 void LiveScheduler::Mark(CoflowSlot slot) {
   if (marked_[slot] == 0) {
     marked_[slot] = 1;
     marks_.push_back(slot);
+    if (place_[slot] == Place::kPlaced) {
+      keys_.Freeze(slot);
+    }
   }
 }
 
 /// False if the rest is not worth it, or not possible, and everything has to be computed anew.
 bool LiveScheduler::RepairOrder() {
-  SortMarks();
   moves_ = 0;
+  if (keys_.AnyFalls() && ordered_at_ < fabric_.now) {
+    FindOvertakers();
+    if (!CarryOvertakers()) {
+      return false;
+    }
+    ordered_at_ = fabric_.now;
+  }
+  SortMarks();
   return CarryAfterFall() && CarryAfterRise();
+}
+
+/// Of those whose keys fell while they moved. Keys of all others are what they were.
+void LiveScheduler::FindOvertakers() {
+  overtakers_.clear();
+  for (const CoflowSlot slot : allocation_.served()) {
+    if (keys_.MayHaveFallen(slot) && HasOvertaken(slot)) {
+      overtakers_.push_back(slot);
+    }
+  }
+  for (const CoflowSlot slot : marks_) {
+    if (place_[slot] == Place::kPlaced && HasOvertaken(slot)) {
+      overtakers_.push_back(slot);
+    }
+  }
+  std::ranges::sort(overtakers_, {}, [&](CoflowSlot slot) { return order_.label(slot); });
+}
+
+bool LiveScheduler::HasOvertaken(CoflowSlot slot) {
+  const CoflowSlot front = order_.InFrontOf(slot);
+  return front != LiveFabric::kNobody && keys_.Before(slot, front);
+}
+
+/// From the front: who is no overtaker is behind the one in front, until that one moves away.
+bool LiveScheduler::CarryOvertakers() {
+  for (const CoflowSlot slot : overtakers_) {
+    for (std::size_t at = order_.PositionOf(slot); at < order_.order().size(); ++at) {
+      const std::size_t to = order_.PlaceAfterFall(at);
+      if (to == at) {
+        break;
+      }
+      if (!Carry(at, to)) {
+        return false;
+      }
+    }
+  }
+  return true;
 }
 
 void LiveScheduler::SortMarks() {
@@ -35,9 +83,12 @@ void LiveScheduler::SortMarks() {
   for (const CoflowSlot slot : marks_) {
     marked_[slot] = 0;
     if (place_[slot] == Place::kPlaced) {
-      new_key_[slot] = FindKey(slot);
-      if (new_key_[slot] != order_.key(slot)) {
-        (new_key_[slot] < order_.key(slot) ? falling_ : rising_).push_back(slot);
+      const double old_key = keys_.key(slot);
+      new_key_[slot] = keys_.Find(slot);
+      if (new_key_[slot] == old_key) {
+        keys_.Set(slot, old_key);
+      } else {
+        (new_key_[slot] < old_key ? falling_ : rising_).push_back(slot);
       }
     }
   }
@@ -48,7 +99,7 @@ void LiveScheduler::SortMarks() {
 /// were in front of it.
 bool LiveScheduler::CarryAfterFall() {
   for (const CoflowSlot slot : falling_) {
-    order_.SetKey(slot, new_key_[slot]);
+    keys_.Set(slot, new_key_[slot]);
   }
   for (const std::size_t position : order_.PositionsOf(falling_)) {
     if (!Carry(position, order_.PlaceAfterFall(position))) {
@@ -61,7 +112,7 @@ bool LiveScheduler::CarryAfterFall() {
 /// The same from the back.
 bool LiveScheduler::CarryAfterRise() {
   for (const CoflowSlot slot : rising_) {
-    order_.SetKey(slot, new_key_[slot]);
+    keys_.Set(slot, new_key_[slot]);
   }
   const auto positions = order_.PositionsOf(rising_);
   for (std::size_t i = positions.size(); i-- > 0;) {
@@ -81,33 +132,35 @@ bool LiveScheduler::Carry(std::size_t from, std::size_t to) {
   if (label == 0) {
     return false;
   }
-  const bool alone = MeetsNobody(slot, from, to);
+  const bool found = FindMeetings(from, to);
   bool concerned = false;
+  bool meets = false;
   for (const LiveFabric::Row& row : fabric_.Rows(slot)) {
+    const bool alone = found && crossed_[row.link] != move_;
     concerned |= CarryOnLink(row, slot, label, alone);
+    meets |= !alone;
   }
   order_.Carry(from, to, label);
   if (concerned) {
     sweep_.Force(slot);
   }
-  moves_ += alone ? 0 : 1;
+  moves_ += meets ? 1 : 0;
   return moves_ <= kManyMoves + fabric_.coflow_count / kManyMovesShare;
 }
 
-/// Whether none of the few that it passes crosses a link of its own. Says no if they are many.
-bool LiveScheduler::MeetsNobody(CoflowSlot slot, std::size_t from, std::size_t to) {
+/// On which links somebody is met that is passed. Says no if they are too many to ask each.
+bool LiveScheduler::FindMeetings(std::size_t from, std::size_t to) {
   const auto passed = to < from ? order_.order().subspan(to, from - to) : order_.order().subspan(from + 1, to - from);
   if (passed.size() > kFewPassed) {
     return false;
   }
   ++move_;
-  for (const LiveFabric::Row& row : fabric_.Rows(slot)) {
-    crossed_[row.link] = move_;
+  for (const CoflowSlot other : passed) {
+    for (const LiveFabric::Row& row : fabric_.Rows(other)) {
+      crossed_[row.link] = move_;
+    }
   }
-  return std::ranges::none_of(passed, [&](CoflowSlot other) {
-    return std::ranges::any_of(fabric_.Rows(other),
-                               [&](const LiveFabric::Row& row) { return crossed_[row.link] == move_; });
-  });
+  return true;
 }
 
 /// True if it passes somebody who uses this link, or did, or who could not because of it, and may have another share

@@ -70,6 +70,10 @@ std::string CompareRates(const Model& model, const LiveScheduler& scheduler) {
   for (const auto& [id, coflow] : model.coflows) {
     for (const Model::Flow& flow : coflow.flows) {
       const WholeRate rate = scheduler.fabric().rate[flow.index];
+      if (scheduler.fabric().Remaining(flow.index) != flow.bytes) {
+        return fmt::format("coflow {} flow {} has {} bytes left, expected {}", id, flow.index,
+                           scheduler.fabric().Remaining(flow.index), flow.bytes);
+      }
       if (rate != expected.at(flow.index)) {
         return fmt::format("coflow {} flow {} has rate {}, expected {}", id, flow.index, rate, expected.at(flow.index));
       }
@@ -336,6 +340,7 @@ void RandomRun::ChangeRemaining() {
   if (!flows.empty()) {
     Model::Flow& flow = flows[Below(flows.size())];
     flow.bytes = static_cast<std::int64_t>(Below(50));
+    flow.moved_part = 0;
     static_cast<void>(scheduler_->SetRemaining(flow.index, flow.bytes).ok());
   }
 }
@@ -352,8 +357,9 @@ void RandomRun::Advance() {
   scheduler_->Advance(duration);
   for (auto& [id, coflow] : model_.coflows) {
     for (Model::Flow& flow : coflow.flows) {
-      const double moved = static_cast<double>(scheduler_->fabric().rate[flow.index]) * ToSeconds(duration);
-      flow.bytes = std::max<std::int64_t>(0, flow.bytes - static_cast<std::int64_t>(std::min(moved, 1e6)));
+      flow.moved_part += scheduler_->fabric().rate[flow.index] * duration;  // 2e10 at most.
+      flow.bytes = std::max<std::int64_t>(0, flow.bytes - flow.moved_part / kSecond);
+      flow.moved_part %= kSecond;
     }
   }
 }

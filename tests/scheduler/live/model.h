@@ -17,6 +17,7 @@ struct Model {
     FlowIndex index = 0;
     std::int64_t bytes = 0;
     std::vector<LinkIndex> path;
+    std::int64_t moved_part = 0;  ///< 1e-9 bytes beyond the last whole one.
   };
   struct Coflow {
     CoflowSlot slot = 0;

@@ -150,7 +150,22 @@ TEST_F(LiveSchedulerTest, ProgressCanTurnTheOrder) {
   EXPECT_EQ(Order(), Slots({behind, served}));
   live_->Advance(2 * kSecond);
   live_->Update();
-  EXPECT_EQ(live_->fabric().remaining[live_->fabric().Flows(behind)[0]], 150);  // Half of port 1 each.
+  EXPECT_EQ(live_->fabric().Remaining(live_->fabric().Flows(behind)[0]), 150);  // Half of port 1 each.
+}
+
+// Who is looked at first asks for the key of the one in front, whose flow has moved all it had since.
+TEST_F(LiveSchedulerTest, WhoHasMovedAllOvertakesToo) {
+  Make(3);
+  const CoflowSlot last = Add({{2, 2, 5000}});
+  live_->Update();
+  const CoflowSlot blocker = Add({{1, 1, 1000}});
+  const CoflowSlot waits = Add({{1, 1, 1050}});
+  const CoflowSlot done = Add({{0, 0, 1100}});
+  live_->Update();
+  EXPECT_EQ(Order(), Slots({blocker, waits, done, last}));
+  live_->Advance(20 * kSecond);
+  live_->Update();
+  EXPECT_EQ(Order(), Slots({blocker, done, waits, last}));
 }
 
 TEST_F(LiveSchedulerTest, AdvanceStopsAtZero) {
@@ -158,8 +173,59 @@ TEST_F(LiveSchedulerTest, AdvanceStopsAtZero) {
   const CoflowSlot slot = Add({{0, 0, 50}});
   live_->Update();
   live_->Advance(std::numeric_limits<Nanoseconds>::max());
-  EXPECT_EQ(live_->fabric().remaining[live_->fabric().Flows(slot)[0]], 0);
+  EXPECT_EQ(live_->fabric().Remaining(live_->fabric().Flows(slot)[0]), 0);
+  live_->Advance(kSecond);  // No time is left.
+  live_->Recompute();
   EXPECT_EQ(live_->fabric().bytes_left[slot], 0);
+}
+
+// 100 bytes/s for 30 ms are three bytes, in however many steps and with however many decisions in between.
+TEST_F(LiveSchedulerTest, PartsOfAByteAreNotLost) {
+  Make(1);
+  const CoflowSlot slot = Add({{0, 0, 50}});
+  live_->Update();
+  for (int i = 0; i < 30; ++i) {
+    live_->Advance(kMillisecond);
+    live_->Recompute();
+  }
+  EXPECT_EQ(live_->fabric().Remaining(live_->fabric().Flows(slot)[0]), 47);
+  EXPECT_EQ(live_->fabric().bytes_left[slot], 47);
+}
+
+TEST_F(LiveSchedulerTest, LongTimesAtLowAndHighRatesAreExact) {
+  const std::vector<WholeRate> capacity = {kMaxLiveCapacity, 3};
+  const auto live = LiveScheduler::Make(capacity, {.limits = {.coflows = 8, .flows = 32}}).value();
+  const std::vector<LinkIndex> fast = {0};
+  const std::vector<LinkIndex> slow = {1};
+  const std::vector<LiveFlow> flows = {{kMaxCoflowBytes - 1'000'000'000'000, fast}, {1'000'000'000'000, slow}};
+  const CoflowSlot slot = live->AddCoflow({CoflowId(1), 0, 0, flows}).value();
+  live->Update();
+  live->Advance(30'000 * kSecond + 1);
+  EXPECT_EQ(live->fabric().Remaining(live->fabric().Flows(slot)[0]),
+            kMaxCoflowBytes - 1'000'000'000'000 - 30'000 * kMaxLiveCapacity - 125'000);
+  EXPECT_EQ(live->fabric().Remaining(live->fabric().Flows(slot)[1]), 1'000'000'000'000 - 90'000);
+  live->Advance(100'000 * kSecond);
+  EXPECT_EQ(live->fabric().Remaining(live->fabric().Flows(slot)[0]), 0);
+}
+
+// One moves and gets in front of two that wait, the nearer of which has lost one in front of it to the same.
+TEST_F(LiveSchedulerTest, WhoMovesOvertakesWhoWaits) {
+  Make(4);
+  const CoflowSlot blocker = Add({{1, 1, 1000}});
+  const CoflowSlot waits = Add({{1, 1, 1100}});
+  const CoflowSlot moves = Add({{0, 0, 1250}});
+  const CoflowSlot also = Add({{2, 2, 1260}});
+  live_->Update();
+  EXPECT_EQ(Order(), Slots({blocker, waits, moves, also}));
+  live_->Advance(2 * kSecond);
+  live_->Update();
+  EXPECT_EQ(Order(), Slots({blocker, moves, also, waits}));
+  ASSERT_TRUE(live_->SetRemaining(live_->fabric().Flows(blocker)[0], 1300).ok());
+  live_->Advance(kSecond);
+  live_->Update();
+  EXPECT_EQ(Order(), Slots({moves, also, waits, blocker}));
+  EXPECT_EQ(Rates(waits), Whole({100}));
+  EXPECT_EQ(Rates(blocker), Whole({0}));
 }
 
 TEST_F(LiveSchedulerTest, GivenKeysOrderAndTiesGoByArrival) {
