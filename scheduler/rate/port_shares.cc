@@ -23,7 +23,19 @@ void TakeOneByOne(double* room, double* weight, std::uint64_t bits, double rate,
   });
 }
 
+std::uint64_t SpreadOneByOne(std::uint64_t bits, std::uint64_t among) {
+  std::uint64_t spread = 0;
+  for (; bits != 0 && among != 0; bits >>= 1, among &= among - 1) {
+    spread |= (bits & 1) != 0 ? among & -among : 0;
+  }
+  return spread;
+}
+
 #if defined(__x86_64__)
+
+__attribute__((target("bmi2"))) std::uint64_t SpreadAtOnce(std::uint64_t bits, std::uint64_t among) {
+  return _pdep_u64(bits, among);
+}
 
 __attribute__((target("avx512f"))) void TakeEightAtOnce(double* room, double* weight, std::uint64_t bits, double rate,
                                                         double step) {
@@ -41,6 +53,17 @@ __attribute__((target("avx512f"))) void TakeEightAtOnce(double* room, double* we
 
 #endif
 
+std::vector<PortShares::SpreadKernel> RunnableSpreads() {
+  std::vector<PortShares::SpreadKernel> kernels;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("bmi2")) {
+    kernels.push_back(&SpreadAtOnce);
+  }
+#endif
+  kernels.push_back(&SpreadOneByOne);
+  return kernels;
+}
+
 std::vector<PortShares::TakeAllKernel> Runnable() {
   std::vector<PortShares::TakeAllKernel> kernels;
 #if defined(__x86_64__)
@@ -56,6 +79,11 @@ std::vector<PortShares::TakeAllKernel> Runnable() {
 
 std::span<const PortShares::TakeAllKernel> PortShares::TakeAllKernels() {
   static const std::vector<TakeAllKernel> kernels = Runnable();
+  return kernels;
+}
+
+std::span<const PortShares::SpreadKernel> PortShares::SpreadKernels() {
+  static const std::vector<SpreadKernel> kernels = RunnableSpreads();
   return kernels;
 }
 

@@ -46,6 +46,11 @@ class PortShares {
       }
     }
   }
+  /// The same for some of up to 64 positions from `first` on that `among` has: the first bit stands for the first one
+  /// of those, and so on.
+  void TakeAmong(std::size_t first, std::uint64_t among, std::uint64_t bits, double rate, double weight) {
+    TakeAll(first, spread_(bits, among), rate, weight);
+  }
   /// Nothing grows at this port any more, and no room is left.
   void Close(std::size_t position) {
     room_[position] = 0;
@@ -66,6 +71,10 @@ class PortShares {
   using TakeAllKernel = void (*)(double* room, double* weight, std::uint64_t bits, double rate, double step);
   /// Those that this processor can run, the widest vectors first; never empty. All leave the same bits.
   static std::span<const TakeAllKernel> TakeAllKernels();
+  /// Puts the first bits, as many as `among` has, where the bits of `among` are, in order.
+  using SpreadKernel = std::uint64_t (*)(std::uint64_t bits, std::uint64_t among);
+  /// Those that this processor can run, the fastest first; never empty.
+  static std::span<const SpreadKernel> SpreadKernels();
 
  private:
   static constexpr std::size_t kBlock = 16;
@@ -73,6 +82,7 @@ class PortShares {
   void Divide(std::size_t block);
 
   TakeAllKernel take_all_ = TakeAllKernels().front();
+  SpreadKernel spread_ = SpreadKernels().front();
   std::size_t positions_ = 0;
   // By position, up to a whole block, rooms and weights with one more, to which kernels may write. Without weight the
   // share is infinite or not a number, and less than no other.

@@ -68,11 +68,31 @@ void SharedFilling::PlaceLinks(std::size_t links) {
   shares_.Open(links_.size());
   begin_.clear();
   position_.clear();
+  first_block_.clear();
+  first_stretch_.clear();
+  stretches_.clear();
   for (const RankedGroup& ranked : groups_) {
     begin_.push_back(static_cast<std::uint32_t>(position_.size()));
     for (const std::uint32_t link : ranked.group->links()) {
       position_.push_back(position_of_link_[link]);
     }
+    const auto positions = std::span<const std::uint32_t>(position_).subspan(begin_.back());
+    first_block_.push_back(static_cast<std::uint32_t>(first_stretch_.size()));
+    PlaceBlocks(positions.first(ranked.group->uplinks()));
+    PlaceBlocks(positions.subspan(ranked.group->uplinks()));
+  }
+}
+
+/// Of one side of a group, by its ports' positions.
+void SharedFilling::PlaceBlocks(std::span<const std::uint32_t> positions) {
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    if (i % 64 == 0) {
+      first_stretch_.push_back(static_cast<std::uint32_t>(stretches_.size()));
+    }
+    if (i % 64 == 0 || positions[i] - stretches_.back().first >= 64) {
+      stretches_.push_back({positions[i], 0});
+    }
+    stretches_.back().ports_here |= std::uint64_t{1} << (positions[i] - stretches_.back().first);
   }
 }
 
@@ -176,16 +196,26 @@ void SharedFilling::RunRounds() {
 
 void SharedFilling::Close(std::uint32_t position, double share) {
   for (const Entry& entry : EntriesOf(position)) {
-    const double steps = steps_[entry.place];
-    const double rate = share * steps;
-    const std::uint32_t* positions = &position_[begin_[entry.place]];
-    groups_[entry.place].group->ClosePort(entry.local, rate, [&](std::uint32_t first, std::uint64_t bits) {
-      ForBits(bits, first, [&](std::uint32_t other) { shares_.Take(positions[other], rate, steps); });
-    });
+    const double rate = share * steps_[entry.place];
+    groups_[entry.place].group->ClosePort(
+        entry.local, rate, [&](std::uint32_t first, std::uint64_t bits) { Take(entry.place, first, bits, rate); });
   }
   shares_.Close(position);
   closings_.push_back(position);
   closed_in_[position] = static_cast<std::uint32_t>(rounds_.size() - 1);
+}
+
+/// For the ports of the group from `first` on, with which a block begins, whose bits are set.
+void SharedFilling::Take(std::size_t place, std::uint32_t first, std::uint64_t bits, double rate) {
+  const auto uplinks = static_cast<std::uint32_t>(groups_[place].group->uplinks());
+  const std::uint32_t block = first < uplinks ? first / 64 : (uplinks + 63) / 64 + (first - uplinks) / 64;
+  const Stretch* stretch = &stretches_[first_stretch_[first_block_[place] + block]];
+  while (bits != 0) {
+    shares_.TakeAmong(stretch->first, stretch->ports_here, bits, rate, steps_[place]);
+    const int ports = __builtin_popcountll(stretch->ports_here);
+    bits = ports < 64 ? bits >> ports : 0;
+    ++stretch;
+  }
 }
 
 std::size_t SharedFilling::Fill(std::span<const RankedGroup> groups, std::span<double> room,

@@ -31,10 +31,16 @@ class SharedFilling {
   struct Entry {
     std::uint32_t place, local;  // of the group and in it
   };
+  /// Where ports of a group are that follow each other in it.
+  struct Stretch {
+    std::uint32_t first;       // position
+    std::uint64_t ports_here;  // a bit for it and each of the next 63
+  };
 
   bool IsTheSame(std::span<const RankedGroup> groups, std::span<const double> room) const;
   void Start(std::span<const RankedGroup> groups, std::span<const double> room, std::span<const double> full_below);
   void PlaceLinks(std::size_t links);
+  void PlaceBlocks(std::span<const std::uint32_t> positions);
   void CountSteps();
   void EnterFlows();
   std::size_t FirstRoundThatDiffers() const;
@@ -42,6 +48,7 @@ class SharedFilling {
   void GoBackTo(std::size_t round);
   void RunRounds();
   void Close(std::uint32_t position, double share);
+  void Take(std::size_t place, std::uint32_t first, std::uint64_t bits, double rate);
   std::span<const Entry> EntriesOf(std::uint32_t position) const {
     return std::span(entries_).subspan(first_entry_[position], first_entry_[position + 1] - first_entry_[position]);
   }
@@ -53,12 +60,15 @@ class SharedFilling {
   std::vector<double> room_given_;  // by position
   std::vector<std::uint32_t> links_, position_of_link_;
   std::vector<std::uint32_t> begin_, position_;  // positions of each group's local links, one group after the other
-  std::vector<Entry> entries_;                   // of each position, in order of places
-  std::vector<std::size_t> first_entry_;         // by position, and one more
-  std::vector<std::size_t> rounds_;              // the first of each one's closings
-  std::vector<double> rooms_, weights_;          // of shares_ before each round, by round and position
-  std::vector<std::uint32_t> closings_;          // positions in the order in which they closed
-  std::vector<std::uint32_t> closed_in_;         // round, by position
+  std::vector<std::uint32_t> first_block_;       // by place, of 64 ports each of one side of the group
+  std::vector<std::uint32_t> first_stretch_;     // by block
+  std::vector<Stretch> stretches_;
+  std::vector<Entry> entries_;            // of each position, in order of places
+  std::vector<std::size_t> first_entry_;  // by position, and one more
+  std::vector<std::size_t> rounds_;       // the first of each one's closings
+  std::vector<double> rooms_, weights_;   // of shares_ before each round, by round and position
+  std::vector<std::uint32_t> closings_;   // positions in the order in which they closed
+  std::vector<std::uint32_t> closed_in_;  // round, by position
 
   PortShares shares_;  // weights in steps
 };

@@ -22,8 +22,9 @@ constexpr double kTolerance = 1e-7;  // of a capacity of about 1: what counts as
 
 /// Groups on a few levels of one big switch of unequal ports, some without capacity.
 struct Switch {
-  explicit Switch(std::uint64_t seed)
-      : random(seed), fabric(Fabric::BigSwitch(2 + Pick(9))), scratch(fabric.links(), UINT32_MAX) {
+  /// With so many ports; 0: a few.
+  explicit Switch(std::uint64_t seed, std::uint32_t ports = 0)
+      : random(seed), fabric(Fabric::BigSwitch(ports == 0 ? 2 + Pick(9) : ports)), scratch(fabric.links(), UINT32_MAX) {
     for (std::uint32_t link = 0; link < fabric.links(); ++link) {
       fabric.SetCapacity(link, RandomCapacity());
     }
@@ -44,9 +45,13 @@ struct Switch {
   void Open(std::size_t i) {
     std::vector<MatchFlow> flows;
     const std::uint64_t sparse = 1 + Pick(4);
+    std::vector<bool> used(fabric.links(), true);  // of many ports some
+    for (std::size_t link = 0; fabric.ports() > 64 && link < used.size(); ++link) {
+      used[link] = Pick(sparse + 1) == 0;
+    }
     for (std::uint32_t s = 0; s < fabric.ports(); ++s) {
       for (std::uint32_t d = 0; d < fabric.ports(); ++d) {
-        if (Pick(sparse) == 0) {
+        if (used[s] && used[fabric.ports() + d] && Pick(sparse) == 0) {
           flows.push_back({s, d, 1 + Pick(100'000)});
         }
       }
@@ -170,6 +175,22 @@ TEST(PortFillings, AfterAnyEventsEqualMaxMinFlowByFlow) {
     Switch c(seed);
     const auto rate = NewRate("maxmin");
     for (int step = 0; step < kSteps; ++step) {
+      rate->Allocate(c.order, c.capacity);
+      ExpectEqual(Rates(c), Reference(c), seed, step);
+      if (HasFatalFailure()) {
+        return;
+      }
+      c.EndSomeFlows();
+      c.ChangeSomething();
+    }
+  }
+}
+
+TEST(PortFillings, OnManyPortsTheyDoToo) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Switch c(seed, static_cast<std::uint32_t>(65 + seed * 7));
+    const auto rate = NewRate("maxmin");
+    for (int step = 0; step < 5; ++step) {
       rate->Allocate(c.order, c.capacity);
       ExpectEqual(Rates(c), Reference(c), seed, step);
       if (HasFatalFailure()) {

@@ -84,6 +84,39 @@ TEST(PortShares, TakenTogetherIsTakenOneByOne) {
   }
 }
 
+TEST(PortShares, AllKernelsSpreadBitsOverThePlacesInOrder) {
+  ASSERT_FALSE(PortShares::SpreadKernels().empty());
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    std::mt19937_64 random(seed);
+    const std::uint64_t bits = random();
+    const std::uint64_t among = seed % 100 == 0 ? ~std::uint64_t{0} : random() & (seed % 2 == 0 ? random() : ~seed);
+    std::uint64_t expected = 0;
+    int next = 0;
+    for (int place = 0; place < 64; ++place) {
+      if ((among >> place & 1) != 0) {
+        expected |= (bits >> next++ & 1) << place;
+      }
+    }
+    for (const auto kernel : PortShares::SpreadKernels()) {
+      ASSERT_EQ(kernel(bits, among), expected) << "seed " << seed;
+    }
+  }
+}
+
+TEST(PortShares, TakenAmongOthersIsTakenFromThosePlacesOnly) {
+  PortShares shares;
+  shares.Open(80);
+  for (std::size_t i = 0; i < 80; ++i) {
+    shares.Set(i, 10, 10);
+  }
+  // Of the positions 10, 12, 13 and 73 the second and the last one.
+  shares.TakeAmong(10, 0b1101 | std::uint64_t{1} << 63, 0b1010, 1, 2);
+  for (std::size_t i = 0; i < 80; ++i) {
+    EXPECT_EQ(shares.room(i), i == 12 || i == 73 ? 9 : 10) << i;
+    EXPECT_EQ(shares.weight(i), i == 12 || i == 73 ? 8 : 10) << i;
+  }
+}
+
 TEST(PortShares, NothingIsTakenForNoBits) {
   PortShares shares;
   shares.Open(3);
