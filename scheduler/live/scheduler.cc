@@ -117,7 +117,8 @@ Status LiveScheduler::SetRemaining(FlowIndex flow, std::int64_t bytes) {
     return NoSuch("flow", flow);
   }
   const CoflowSlot slot = fabric_.coflow_of[flow];
-  const std::int64_t others = fabric_.bytes_left[slot] - fabric_.remaining[flow];  // That was settled, not less.
+  fabric_.Settle(slot);
+  const std::int64_t others = fabric_.bytes_left[slot] - fabric_.remaining[flow];
   if (bytes < 0 || bytes > kMaxCoflowBytes - others) {
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("flow {} has {} bytes left; allowed are 0 to {}", flow, bytes, kMaxCoflowBytes - others));

@@ -204,6 +204,8 @@ TEST_F(LiveSchedulerTest, LongTimesAtLowAndHighRatesAreExact) {
   EXPECT_EQ(live->fabric().Remaining(live->fabric().Flows(slot)[0]),
             kMaxCoflowBytes - 1'000'000'000'000 - 30'000 * kMaxLiveCapacity - 125'000);
   EXPECT_EQ(live->fabric().Remaining(live->fabric().Flows(slot)[1]), 1'000'000'000'000 - 90'000);
+  EXPECT_TRUE(
+      live->SetRemaining(live->fabric().Flows(slot)[1], 30'000 * kMaxLiveCapacity).ok());  // What has moved is room.
   live->Advance(100'000 * kSecond);
   EXPECT_EQ(live->fabric().Remaining(live->fabric().Flows(slot)[0]), 0);
 }
