@@ -17,7 +17,7 @@ std::uint32_t ActiveTable::AddSlot() {
     ended_squares.resize(slots);
     pilot_squares.resize(slots);
     for (auto* column : {&arrival, &deadline, &width, &narrow_side, &wide_side, &bytes_left, &longest_flow, &bytes_sent,
-                         &largest_seen, &pilots_left}) {
+                         &largest_seen, &pilots_left, &flows_ended}) {
       column->resize(slots);
     }
     for (auto* rows :
@@ -29,7 +29,7 @@ std::uint32_t ActiveTable::AddSlot() {
   const std::uint32_t slot = spare_.back();
   spare_.pop_back();
   for (auto* column : {&arrival, &deadline, &width, &narrow_side, &wide_side, &bytes_left, &longest_flow, &bytes_sent,
-                       &largest_seen, &pilots_left}) {
+                       &largest_seen, &pilots_left, &flows_ended}) {
     (*column)[slot] = 0;
   }
   for (auto* rows :

@@ -67,6 +67,7 @@ class ActiveTable {
   std::vector<std::int64_t> bytes_sent;
   std::vector<std::int64_t> largest_seen;  ///< Most bytes any one flow, or any pilot, has sent so far.
   std::vector<std::int64_t> pilots_left;   ///< Pilot flows that have not ended.
+  std::vector<std::int64_t> flows_ended;   ///< Grows whenever a flow ends, so it says whether flows_left has changed.
   std::vector<double> ended_squares;       ///< Sum of the squared bytes of the flows that ended.
   std::vector<double> pilot_squares;       ///< The same of the pilots alone.
   // By slot and link: flows not ended; bytes sent; bytes and number of the flows that ended.

@@ -38,15 +38,14 @@ class AgeBound final : public Order {
 
   void Ended(const ActiveTable& table, std::uint32_t slot) override { order_->Ended(table, slot); }
   Refresh refresh() const override { return order_->refresh(); }
-  bool changes_by_progress() const override { return order_->changes_by_progress(); }
   bool reads_links() const override { return order_->reads_links(); }
   bool reads_largest_flow() const override { return order_->reads_largest_flow(); }
   std::int64_t queue_count() const override { return order_->queue_count(); }
   void Queues(const ActiveTable& table, std::vector<std::uint32_t>* queue) const override {
     order_->Queues(table, queue);
   }
-  std::int64_t NextChange(const ActiveTable& table, std::int64_t now, std::span<const double> rate) const override {
-    std::int64_t next = order_->NextChange(table, now, rate);
+  std::int64_t NextChange(const ActiveTable& table, std::int64_t now, Motion& motion) const override {
+    std::int64_t next = order_->NextChange(table, now, motion);
     for (const std::uint32_t slot : table.live()) {
       const std::int64_t due = Due(table, slot);
       next = due > now ? std::min(next, due) : next;

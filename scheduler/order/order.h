@@ -22,6 +22,17 @@ enum class Refresh {
   kFlowEnds,  ///< Also when flows end.
 };
 
+/// How coflows move on, as long as rates hold.
+class Motion {
+ public:
+  virtual ~Motion() = default;
+  /// The first time, later than now, at which the live coflow in `slot` will have sent `bytes` or more; kNever: it
+  /// won't.
+  virtual std::int64_t WhenSent(std::uint32_t slot, double bytes) = 0;
+  /// The same of one of its flows, whichever. May be late by a thousandth of the time that `bytes` take.
+  virtual std::int64_t WhenOneSent(std::uint32_t slot, double bytes) = 0;
+};
+
 /// Who goes first. Pure: reads the table and the time, nothing else; the same inputs give the same order. An
 /// implementation may keep scratch memory, so one object serves one thread.
 class Order {
@@ -37,16 +48,13 @@ class Order {
   virtual Refresh refresh() const { return Refresh::kCoflows; }
   /// True if the order never reads the columns that need known sizes.
   virtual bool needs_sizes() const { return true; }
-  /// The earliest time at which the order may change by progress alone; `rate[slot]` is the bytes per unit of time each
-  /// coflow moves now. kNever: not before the next event.
-  virtual std::int64_t NextChange(const ActiveTable& /*table*/, std::int64_t /*now*/,
-                                  std::span<const double> /*rate*/) const {
+  /// The earliest time at which the order may change by progress alone. kNever: not before the next event. The table
+  /// may be as it was when this was asked last, or when Sort() was.
+  virtual std::int64_t NextChange(const ActiveTable& /*table*/, std::int64_t /*now*/, Motion& /*motion*/) const {
     return kNever;
   }
   /// Whether the live coflow in `slot` was promised to end by its deadline.
   virtual bool Admitted(std::uint32_t /*slot*/) const { return false; }
-  /// True if NextChange() may say something: then the table must be kept up to date with every event.
-  virtual bool changes_by_progress() const { return false; }
   /// True if Sort() reads what a coflow has left or has sent on single links (ActiveTable::load, attained), or
   /// bytes_left.
   virtual bool reads_links() const { return true; }

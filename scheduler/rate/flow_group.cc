@@ -12,6 +12,7 @@ constexpr std::uint32_t kUnseen = UINT32_MAX;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Beyond it an end is never: the longest trace is shorter, and sums of two such times fit.
 constexpr double kTicksMax = 1e18;
+constexpr double kLateShare = 1e-3;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 template <typename Visit>
@@ -39,6 +40,7 @@ void FlowGroup::Open(const Fabric& fabric, std::span<const MatchFlow> flows, std
   sums_known_ = true;
   filled_by_ = nullptr;
   foremost_.clear();
+  asked_bytes_ = -1;
   IndexLinks(fabric, scratch);
   IndexFlows();
   room_seen_.clear();
@@ -109,11 +111,13 @@ void FlowGroup::IndexFlows() {
   IndexPairs();
   flows_of_link_.resize(path_.size());
   x_.resize(flow_.size());
+  x_max_ = 0;
   owner_.resize(flow_.size());
   next_.resize(flow_.size());
   prev_.resize(flow_.size());
   for (std::uint32_t f = 0; f < flow_.size(); ++f) {
     x_[f] = static_cast<double>(flow_[f].bytes);
+    x_max_ = std::max(x_max_, x_[f]);
     for (const std::uint32_t local : PathOf(f)) {
       flows_of_link_[flows_begin_[local] + flows_len_[local]++] = f;
       load_[local] += x_[f];
@@ -192,20 +196,53 @@ void FlowGroup::ForOwned(std::size_t o, Visit visit) {
 }
 
 double FlowGroup::LargestSent() {
-  if (foremost_.empty()) {
-    foremost_.assign(owned_.size(), {});
-  }
+  FindAllForemost();
   double largest = 0;
   for (std::size_t o = 0; o < owned_.size(); ++o) {
     if (owned_[o] > 0) {
-      if (foremost_[o].flow == kNoFlow || scale_ < foremost_[o].until) {
-        FindForemost(o);
-      }
       const std::uint32_t f = foremost_[o].flow;
       largest = std::max(largest, static_cast<double>(flow_[f].bytes) - Left(f));
     }
   }
   return largest;
+}
+
+std::int64_t FlowGroup::WhenOneSent(double bytes) {
+  if (live_ == 0 || finished_ || !(bytes < kTicksMax)) {
+    return kNever;
+  }
+  if (bytes != asked_bytes_ || one_sent_ <= settled_at_) {
+    asked_bytes_ = bytes;
+    one_sent_ = FindOneSent(bytes);
+  }
+  return one_sent_;
+}
+
+std::int64_t FlowGroup::FindOneSent(double bytes) {
+  FindAllForemost();
+  double soonest = kTicksMax;
+  for (std::size_t o = 0; o < owned_.size(); ++o) {
+    // Of one owner all flows are equally fast but for their proportional parts.
+    const double rate = level_[o] + proportional_ * scale_ * x_max_;
+    if (owned_[o] > 0 && rate > 0) {
+      const std::uint32_t f = foremost_[o].flow;
+      const double to_send = bytes - (static_cast<double>(flow_[f].bytes) - Left(f));
+      soonest = std::min(soonest, std::max(to_send, proportional_ > 0 ? kLateShare * bytes : 0.0) / rate);
+    }
+  }
+  return soonest < kTicksMax ? settled_at_ + std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(soonest)))
+                             : kNever;
+}
+
+void FlowGroup::FindAllForemost() {
+  if (foremost_.empty()) {
+    foremost_.assign(owned_.size(), {});
+  }
+  for (std::size_t o = 0; o < owned_.size(); ++o) {
+    if (owned_[o] > 0 && (foremost_[o].flow == kNoFlow || scale_ < foremost_[o].until)) {
+      FindForemost(o);
+    }
+  }
 }
 
 void FlowGroup::FindForemost(std::size_t o) {
@@ -360,6 +397,7 @@ void FlowGroup::Rescale() {
   for (std::size_t f = 0; f < flow_.size(); ++f) {
     x_[f] = Ended(f) ? 0 : scale_ * (x_[f] - service_[owner_[f]]);
   }
+  x_max_ *= scale_;
   scale_ = 1;
   std::fill(service_.begin(), service_.end(), 0);
   foremost_.clear();
@@ -435,6 +473,7 @@ void FlowGroup::End(std::size_t f) {
   Unlink(f);
   owner_[f] = kEnded;
   --live_;
+  asked_bytes_ = -1;
   left_ = live_ == 0 ? 0 : std::max(0.0, left_ - left);
   rate_ = live_ == 0 ? 0 : std::max(0.0, rate_ - rate);
   changed_ = true;

@@ -63,6 +63,11 @@ class FlowGroup {
   /// O(links), and O(flows) once in a while; from the first call on, rates cost a little more to set.
   double LargestSent();
 
+  /// The first tick after the last Settle() at which a flow has sent `bytes` or more at the present rates, INT64_MAX if
+  /// none will; sooner where flows have proportional parts, of which only a bound is known, but not by less than a
+  /// thousandth of `bytes`. O(links), as LargestSent().
+  std::int64_t WhenOneSent(double bytes);
+
   /// Moves time on to `now` at the present rates.
   void Settle(std::int64_t now);
   /// The tick at which the next flow ends at the present rates; INT64_MAX: none does. Ends are rounded up to ticks.
@@ -160,6 +165,8 @@ class FlowGroup {
   double OwnerLeft(std::size_t o) const { return scale_ * (least_[o] - service_[o]); }
   bool Done(double left, double rate, double x) const { return left <= kTickSlack * rate + kByteSlack * scale_ * x; }
   void Rescan(std::size_t o);
+  void FindAllForemost();
+  std::int64_t FindOneSent(double bytes);
   void FindForemost(std::size_t o);
   void CompareForemost(std::size_t o, std::uint32_t f);
   std::int64_t EndOf(std::size_t o);
@@ -217,6 +224,9 @@ class FlowGroup {
     double until = 0;              // not known at a scale below it
   };
   std::vector<Foremost> foremost_;  // empty until somebody asks for LargestSent()
+  double x_max_ = 0;                // no flow has x - service above it
+  double asked_bytes_ = -1;         // the last WhenOneSent(); < 0: to be found anew
+  std::int64_t one_sent_ = 0;
 
   // Flows as bits, [uplink][downlink], and [downlink][uplink] where the name says so, both counted within the group: 64
   // of them are looked at at once.

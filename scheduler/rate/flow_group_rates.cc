@@ -11,6 +11,7 @@ void FlowGroup::SetProportional(double per_tick) {
   proportional_ = per_tick;
   idle_ = per_tick <= 0 && idle_;
   ends_stale_ = true;
+  asked_bytes_ = -1;
   rate_ = per_tick * left_;
   for (std::size_t local = 0; local < links_.size(); ++local) {
     use_[local] = per_tick * load_[local];
@@ -30,6 +31,7 @@ void FlowGroup::BeginFilling() {
   moved_ = 0;
   idle_ = proportional_ <= 0;
   ends_stale_ = true;
+  asked_bytes_ = -1;
 }
 
 void FlowGroup::BeginSharedFilling(const void* by) {
@@ -41,6 +43,7 @@ void FlowGroup::BeginSharedFilling(const void* by) {
   moved_ = 0;
   idle_ = true;
   ends_stale_ = true;
+  asked_bytes_ = -1;
   filled_by_ = by;
   ended_pairs_.clear();
 }
@@ -50,6 +53,7 @@ void FlowGroup::ResumeFilling() {
   old_level_ = level_;
   moved_ = 0;
   ends_stale_ = true;
+  asked_bytes_ = -1;
   ended_pairs_.clear();
 }
 

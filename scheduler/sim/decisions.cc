@@ -1,16 +1,22 @@
 #include "scheduler/sim/decisions.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace weir::scheduler {
 
-std::int64_t Decisions::NextChange(const ActiveTable& table, std::int64_t now, std::span<const double> rate) {
+std::int64_t TimeAfter(std::int64_t now, double ticks) {
+  constexpr double kTicksMax = 1e18;
+  return ticks < kTicksMax ? now + std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(ticks))) : kNever;
+}
+
+std::int64_t Decisions::NextChange(const ActiveTable& table, std::int64_t now, Motion& motion) {
   if (options_.delay > 0) {
     change_due_ = next_tick_;
     return change_due_;
   }
   // On the arrival grid, so that flow ends stay on it.
-  const std::int64_t change = order_.NextChange(table, now, rate);
+  const std::int64_t change = order_.NextChange(table, now, motion);
   const std::int64_t step = std::max<std::int64_t>(1, options_.arrival_step);
   change_due_ = change > kNever - step ? kNever : (change + step - 1) / step * step;
   return change_due_;

@@ -10,6 +10,9 @@
 
 namespace weir::scheduler {
 
+/// The first whole time that is `ticks` or more later than `now`, and later at all; kNever beyond what any trace takes.
+std::int64_t TimeAfter(std::int64_t now, double ticks);
+
 /// When the order is computed and when it comes into force: at once, or with the coordination delay of the options
 /// (what is seen at one tick of that period takes effect at the next; coflows that came in between go first until
 /// then). The same for every simulator. Not thread safe; the order must outlive it.
@@ -21,9 +24,9 @@ class Decisions {
   Decisions(Order* order, const SimOptions& options, bool sorts = true)
       : order_(*order), options_(options), sorts_(sorts) {}
 
-  /// The next time at which the order may change by itself, given the bytes per tick that each slot moves now; kNever:
-  /// not before the next event. Only to be asked while a coflow is live.
-  std::int64_t NextChange(const ActiveTable& table, std::int64_t now, std::span<const double> rate);
+  /// The next time at which the order may change by itself; kNever: not before the next event. Only to be asked while a
+  /// coflow is live.
+  std::int64_t NextChange(const ActiveTable& table, std::int64_t now, Motion& motion);
   void Started() { newcomers_ = true; }
   /// To be called while the row of the coflow still stands.
   void Ended(const ActiveTable& table, std::uint32_t slot);

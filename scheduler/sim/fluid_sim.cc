@@ -15,7 +15,7 @@
 namespace weir::scheduler {
 namespace {
 
-class FluidSim {
+class FluidSim final : private Motion {
  public:
   FluidSim(const traces::Trace& trace, const Fabric& fabric, Order* order, RateAllocator* rate,
            const SimOptions& options)
@@ -81,7 +81,7 @@ class FluidSim {
     for (const std::uint32_t slot : table_.live()) {
       next = std::min({next, rows_[slot].main->NextEnd(), rows_[slot].pilots->NextEnd()});
     }
-    next = std::min({next, report_due_, asked_ ? NextOrderChange() : kNever});
+    next = std::min({next, report_due_, asked_ ? decisions_.NextChange(table_, now_, *this) : kNever});
     if (next_change_ < options_.capacity_changes.size()) {
       next = std::min(next, std::max(now_, options_.capacity_changes[next_change_].time));
     }
@@ -104,15 +104,14 @@ class FluidSim {
     options_.observer->OnInterval(begin, end, uses_);
   }
 
-  std::int64_t NextOrderChange() {
-    if (order_.changes_by_progress() && options_.delay == 0) {
-      WriteTable();
-      slot_rate_.assign(table_.id.size(), 0);
-      for (const std::uint32_t slot : table_.live()) {
-        slot_rate_[slot] = rows_[slot].main->TotalRate() + rows_[slot].pilots->TotalRate();
-      }
-    }
-    return decisions_.NextChange(table_, now_, slot_rate_);
+  std::int64_t WhenSent(std::uint32_t slot, double bytes) override {
+    const Row& row = rows_[slot];
+    const double rate = row.main->TotalRate() + row.pilots->TotalRate();
+    return rate > 0 ? TimeAfter(now_, (bytes - Sent(row)) / rate) : kNever;
+  }
+
+  std::int64_t WhenOneSent(std::uint32_t slot, double bytes) override {
+    return std::min(rows_[slot].main->WhenOneSent(bytes), rows_[slot].pilots->WhenOneSent(bytes));
   }
 
   /// Books the flows that end now; true if a coflow did.
@@ -174,6 +173,7 @@ class FluidSim {
     for (const std::uint32_t link : fabric_.InnerLinks(flow.source, flow.destination)) {
       book(link);
     }
+    ++table_.flows_ended[flow.group];
     table_.ended_squares[flow.group] += static_cast<double>(flow.bytes) * static_cast<double>(flow.bytes);
     Row& of = rows_[flow.group];
     of.largest_ended = std::max(of.largest_ended, flow.bytes);
@@ -252,6 +252,11 @@ class FluidSim {
     outcome_.rate_changes += rate_.Allocate(ranked_, capacity_);
   }
 
+  double Sent(const Row& row) const {
+    const double open = row.main->TotalOpen() + row.pilots->TotalOpen();
+    return open - (row.main->TotalLeft(now_) + row.pilots->TotalLeft(now_));
+  }
+
   /// Brings the columns of the table that follow from bytes up to the present, those that the order reads. What is on
   /// single links only Sort() reads.
   void WriteTable() {
@@ -260,9 +265,7 @@ class FluidSim {
       if (sorted_ && order_.reads_links()) {
         WriteLinks(slot, row);
       } else {
-        const double open = row.main->TotalOpen() + row.pilots->TotalOpen();
-        const double left = row.main->TotalLeft(now_) + row.pilots->TotalLeft(now_);
-        table_.bytes_sent[slot] = static_cast<std::int64_t>(std::floor(open - left));
+        table_.bytes_sent[slot] = static_cast<std::int64_t>(std::floor(Sent(row)));
       }
       if (order_.reads_largest_flow() || table_.pilots_left[slot] > 0) {
         row.main->Settle(now_);
@@ -393,7 +396,6 @@ class FluidSim {
   std::size_t next_change_ = 0;       // in options_.capacity_changes
 
   std::vector<Row> rows_;  // by slot
-  std::vector<double> slot_rate_;
   std::vector<std::uint32_t> queues_;
   std::vector<EndedFlow> ended_;
   std::vector<std::uint32_t> finished_, served_;

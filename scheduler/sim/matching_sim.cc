@@ -1,6 +1,7 @@
 #include "scheduler/sim/matching_sim.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "scheduler/compress/levels.h"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kNoGroup = UINT32_MAX;
 
-class MatchingSim {
+class MatchingSim final : private Motion {
  public:
   MatchingSim(const traces::Trace& trace, Order* order, const SimOptions& options)
       : trace_(trace),
@@ -59,21 +60,27 @@ class MatchingSim {
     if (!table_.live().empty()) {
       const std::int64_t end = matcher_.NextEnd();
       next = std::min(next, end == kNever ? kNever : now_ + end);
-      next = std::min(next, NextOrderChange());
+      next = std::min(next, decisions_.NextChange(table_, now_, *this));
     }
     return next;
   }
 
-  std::int64_t NextOrderChange() {
-    rate_.assign(table_.id.size(), 0);
-    if (!order_.changes_by_progress()) {
-      return decisions_.NextChange(table_, now_, rate_);
-    }
-    for (const std::uint32_t slot : table_.live()) {
-      rate_[slot] = static_cast<double>(matcher_.Rate(main_group_[slot]) +
-                                        (pilot_group_[slot] == kNoGroup ? 0 : matcher_.Rate(pilot_group_[slot])));
-    }
-    return decisions_.NextChange(table_, now_, rate_);
+  double Rate(std::uint32_t slot) const {
+    return static_cast<double>(matcher_.Rate(main_group_[slot]) +
+                               (pilot_group_[slot] == kNoGroup ? 0 : matcher_.Rate(pilot_group_[slot])));
+  }
+
+  std::int64_t WhenSent(std::uint32_t slot, double bytes) override {
+    const double rate = Rate(slot);
+    return rate > 0 ? TimeAfter(now_, (bytes - static_cast<double>(table_.bytes_sent[slot])) / rate) : kNever;
+  }
+
+  /// Whether a flow that is served now is the one that has sent most is not known. If it is not, that one stands still
+  /// while others catch up, and just below `bytes` it would be looked at every tick; hence late by a share.
+  std::int64_t WhenOneSent(std::uint32_t slot, double bytes) override {
+    constexpr double kLateShare = 1e-3;
+    const double ticks = std::max(bytes - static_cast<double>(table_.largest_seen[slot]), kLateShare * bytes);
+    return Rate(slot) > 0 ? TimeAfter(now_, ticks) : kNever;
   }
 
   void MoveTo(std::int64_t next) {
@@ -128,6 +135,7 @@ class MatchingSim {
         ++table_.ended_flows[link];
         table_.ended_bytes[link] += flow.bytes;
       }
+      ++table_.flows_ended[slot];
       table_.ended_squares[slot] += static_cast<double>(flow.bytes) * static_cast<double>(flow.bytes);
       if (flow.group == pilot_group_[slot]) {
         BookPilot(slot, flow);
@@ -256,7 +264,6 @@ class MatchingSim {
   std::vector<std::uint32_t> main_group_, pilot_group_;
   std::vector<std::size_t> coflow_of_slot_;
   std::vector<std::int64_t> flows_left_;
-  std::vector<double> rate_;
   std::vector<std::uint32_t> slot_of_group_;
   std::vector<std::uint32_t> served_, groups_, groups_in_force_, finished_;
 };

@@ -116,5 +116,33 @@ TEST(FlowGroup, WhatTheForemostFlowHasSentIsWhatALookAtAllOfThemFinds) {
   }
 }
 
+/// Under max-min, to the tick. Where flows have proportional parts it may take several looks, and never too long.
+TEST(FlowGroup, WhenOneFlowHasSentSoMuchIsKnownBefore) {
+  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+    for (const char* name : {"maxmin", "greedy", "madd", "fair"}) {
+      RandomCase c(seed);
+      NewRate(name)->Allocate(c.order, c.capacity);
+      for (const auto& group : c.groups) {
+        const double bytes = static_cast<double>(1 + c.random() % 30'000);
+        const bool exact = group->proportional() <= 0;
+        int looks = 0;
+        std::int64_t now = 0;
+        for (; LargestSentOf(*group) < bytes - 1e-3; ++looks) {
+          const std::int64_t when = group->WhenOneSent(bytes);
+          ASSERT_GT(when, now) << name << " seed " << seed;
+          ASSERT_EQ(group->WhenOneSent(bytes), when) << name << " seed " << seed;
+          if (when >= group->NextEnd()) {
+            break;
+          }
+          group->Settle(when - 1);
+          ASSERT_LT(LargestSentOf(*group), bytes * (exact ? 1 : 1.001) + 1e-3) << name << " seed " << seed;
+          group->Settle(now = when);
+        }
+        ASSERT_LE(looks, exact ? 1 : 3000) << name << " seed " << seed;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weir::scheduler

@@ -124,6 +124,23 @@ TEST(FluidSim, WeightedQueuesShareByQueueAndStrictOnesDoNot) {
   EXPECT_EQ(Simulate(trace, queues + "queues").coflows[1].cct(), 1000);
 }
 
+TEST(FluidSim, AQueueIsLeftInTimeHoweverFastPortsAre) {
+  traces::Trace trace{.name = "",
+                      .ports = 2,
+                      .coflows = {{.id = 1, .arrival = 0, .flows = {{0, 1, 9000}}},
+                                  {.id = 2, .arrival = 1 * kMillisecond, .flows = {{0, 1, 1000}}}}};
+  for (const std::string order : {"dclas", "saath"}) {
+    for (const std::string rate : {" rate=maxmin", " rate=greedy", " rate=madd"}) {
+      const std::string policy = "order=" + order + " queues=2 first_limit=8000" + rate;
+      const SimOutcome outcome = Simulate(trace, Fabric::BigSwitch(2, 4.0), policy);
+      // 8000 bytes have been sent after 2000 ticks, and the queue is left a byte later.
+      EXPECT_EQ(outcome.coflows[1].cct(), 1001 + 250) << policy;
+      EXPECT_EQ(outcome.coflows[0].cct(), 2500) << policy;
+      EXPECT_LE(outcome.events, 10U) << policy;
+    }
+  }
+}
+
 TEST(FluidSim, ALinkThatFailsStopsItsFlowsUntilItIsBack) {
   traces::Trace trace{
       .name = "",
