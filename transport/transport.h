@@ -159,7 +159,8 @@ class Listener {
   virtual ~Listener() = default;
   virtual const Handle& handle() const = 0;
   /// The receiver of the one that connected, or null. Never blocks. A stranger is turned away and counted, and does not
-  /// make this fail. The listener may be deleted after the first success.
+  /// make this fail. The listener may be deleted after the first success. Errors: kResourceExhausted, where this host
+  /// has been short of what a connection takes for a while; the next call may be luckier.
   virtual Result<std::unique_ptr<Receiver>> Accept() = 0;
 };
 

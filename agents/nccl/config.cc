@@ -158,16 +158,10 @@ Status CheckWeight() {
   return Status(StatusCode::kInvalidArgument, fmt::format("WEIR_WEIGHT: found \"{}\", allowed: 0 to 1000000", text));
 }
 
-/// Who the process works for, and where its agent is.
-Status ReadJob(PluginConfig* config) {
-  config->managed = client::RequestFromEnvironment(&config->request);
-  const char* path = std::getenv("WEIR_AGENT_SOCKET");
-  config->agent_socket = path != nullptr && *path != '\0' ? path : "/run/weir/agent.sock";
-  config->manages_loopback = IsSet("WEIR_MANAGE_LOOPBACK");
-  if (!config->managed) return Status::Ok();
+Status CheckJob(const PluginConfig& config) {
   long gpus = 0;
-  for (Status status : {CheckLength("WEIR_JOB", sizeof config->request.job - 1),
-                        CheckLength("WEIR_TENANT", sizeof config->request.tenant - 1),
+  for (Status status : {CheckLength("WEIR_JOB", sizeof config.request.job - 1),
+                        CheckLength("WEIR_TENANT", sizeof config.request.tenant - 1),
                         CheckLength("WEIR_AGENT_SOCKET", sizeof(sockaddr_un::sun_path) - 1), CheckClass(),
                         CheckWeight(), ReadNumber("WEIR_GPUS", 0, 1'000'000, &gpus)}) {
     if (!status.ok()) return status;
@@ -175,8 +169,22 @@ Status ReadJob(PluginConfig* config) {
   return Status::Ok();
 }
 
+/// Who the process works for, and where its agent is. What would mislead the agent is no reason for the job to lose its
+/// network.
+void ReadJob(PluginConfig* config) {
+  config->managed = client::RequestFromEnvironment(&config->request);
+  const char* path = std::getenv("WEIR_AGENT_SOCKET");
+  config->agent_socket = path != nullptr && *path != '\0' ? path : "/run/weir/agent.sock";
+  config->manages_loopback = IsSet("WEIR_MANAGE_LOOPBACK");
+  if (!config->managed) return;
+  if (const Status status = CheckJob(*config); !status.ok()) {
+    config->managed = false;
+    config->warnings.push_back(status.message() + "; until that is mended this process is not managed by an agent");
+  }
+}
+
 /// Of ours by their beginning, and none that is read: most likely a slip of the pen.
-std::string UnknownVariables() {
+void NoteUnknownVariables(std::vector<std::string>* warnings) {
   constexpr std::array<std::string_view, 11> kKnown{"STREAMS",    "STRIPE_KB",   "RECEIVES",      "TRAFFIC_CLASS",
                                                     "CLASS_FROM", "HOLD_MAX_MS", "DEAD_AFTER_MS", "CONNECT_WITHIN_MS",
                                                     "GPU_MEMORY", "PROFILER",    "REPORT"};
@@ -189,9 +197,9 @@ std::string UnknownVariables() {
     if (std::find(kKnown.begin(), kKnown.end(), name.substr(kBegin.size())) != kKnown.end()) continue;
     unknown += fmt::format("{}{}", unknown.empty() ? "" : ", ", name);
   }
-  if (unknown.empty()) return unknown;
-  return fmt::format("{} is not read; those that begin so are WEIR_NCCL_{}", unknown,
-                     fmt::join(kKnown, ", WEIR_NCCL_"));
+  if (unknown.empty()) return;
+  warnings->push_back(
+      fmt::format("{} is not read; those that begin so are WEIR_NCCL_{}", unknown, fmt::join(kKnown, ", WEIR_NCCL_")));
 }
 
 }  // namespace
@@ -202,8 +210,8 @@ Result<PluginConfig> ConfigFromEnvironment() {
   if (Status status = ReadTransport(&config); !status.ok()) return tl::unexpected(status);
   if (Status status = ReadNumbers(&config); !status.ok()) return tl::unexpected(status);
   if (Status status = ReadClassFrom(&config.class_from); !status.ok()) return tl::unexpected(status);
-  if (Status status = ReadJob(&config); !status.ok()) return tl::unexpected(status);
-  config.unknown = UnknownVariables();
+  ReadJob(&config);
+  NoteUnknownVariables(&config.warnings);
   config.gpu_memory =
       IsSet("WEIR_NCCL_GPU_MEMORY") && (std::getenv("NCCL_DMABUF_ENABLE") == nullptr || IsSet("NCCL_DMABUF_ENABLE"));
   const char* report = std::getenv("WEIR_NCCL_REPORT");

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agents/client/segment.h"
 #include "agents/nccl/marks.h"
@@ -36,9 +37,9 @@ struct PluginConfig {
   client::AttachRequest request{};               ///< which is told this,
   std::string agent_socket;                      ///< at this path (WEIR_AGENT_SOCKET).
   bool manages_loopback = false;                 ///< Connections within the host too (WEIR_MANAGE_LOOPBACK).
-  const char* report = nullptr;  ///< WEIR_NCCL_REPORT: what each coflow sent is written there; null: nowhere.
-  std::string unknown;           ///< Variables that look like ours and are not, in words; empty: there are none.
-  bool disabled = false;         ///< WEIR_DISABLE: NCCL goes on to its own network.
+  const char* report = nullptr;       ///< WEIR_NCCL_REPORT: what each coflow sent is written there; null: nowhere.
+  bool disabled = false;              ///< WEIR_DISABLE: NCCL goes on to its own network.
+  std::vector<std::string> warnings;  ///< What is wrong and does not keep the plugin from working.
 };
 
 /// Errors: kInvalidArgument, naming the variable, what was found and what is allowed.

@@ -96,7 +96,7 @@ Status Plugin::OpenOnce() {
   auto config = ConfigFromEnvironment();
   if (!config) return config.error();
   config_ = std::move(*config);
-  if (!config_.unknown.empty()) Warn(config_.unknown);
+  for (const std::string& warning : config_.warnings) Warn(warning);
   if (config_.disabled) return Status(StatusCode::kUnsupported, "not used: WEIR_DISABLE is set");
   auto transport = OpenTransport(config_);
   if (!transport) return transport.error();

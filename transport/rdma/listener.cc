@@ -29,7 +29,7 @@ Result<std::unique_ptr<RdmaListener>> RdmaListener::Start(const RdmaOptions& opt
   if (!side) return tl::unexpected(side.error());
   auto socket = tcp::ListenOn(side->address, side->index, &listener->place_.port);
   if (!socket) return tl::unexpected(socket.error());
-  listener->socket_ = std::move(*socket);
+  listener->acceptor_ = tcp::Acceptor(std::move(*socket));
   listener->place_.address = side->address;
   listener->place_.identity = options.identity;
   if (Status drawn = tcp::Draw(&listener->place_.nonce); !drawn.ok()) return tl::unexpected(drawn);
@@ -38,7 +38,7 @@ Result<std::unique_ptr<RdmaListener>> RdmaListener::Start(const RdmaOptions& opt
 }
 
 Result<std::unique_ptr<Receiver>> RdmaListener::Accept() {
-  TakeNew();
+  if (Status taken = TakeNew(); !taken.ok()) return tl::unexpected(taken);
   for (std::size_t i = 0; i < pending_.size();) {
     if (Read(&pending_[i]) == Next::kWait) {
       ++i;
@@ -59,14 +59,17 @@ Result<std::unique_ptr<Receiver>> RdmaListener::Accept() {
   return nullptr;
 }
 
-void RdmaListener::TakeNew() {
+Status RdmaListener::TakeNew() {
   while (pending_.size() < kPendingMax) {
     Pending pending;
-    pending.socket = tcp::AcceptFrom(socket_, &pending.peer);
-    if (!pending.socket) return;  // None there, or no descriptor left: the next call tries again.
+    auto socket = acceptor_.Next(clock_.Now(), &pending.peer);
+    if (!socket) return socket.error();
+    if (!*socket) break;
+    pending.socket = std::move(*socket);
     pending.deadline = clock_.Now() + kGreetWithin;
     pending_.push_back(std::move(pending));
   }
+  return Status::Ok();
 }
 
 RdmaListener::Next RdmaListener::Read(Pending* pending) {

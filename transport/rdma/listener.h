@@ -58,7 +58,7 @@ class RdmaListener final : public Listener {
 
   RdmaListener(const RdmaOptions& options, Port* port, std::uint32_t slots, const Clock* clock)
       : options_(options), port_(*port), slots_(slots), clock_(*clock) {}
-  void TakeNew();
+  Status TakeNew();
   Next Read(Pending* pending);
   void Greet(Pending* pending);
   Status Prepare(const Hello& hello, Candidate* candidate);
@@ -71,7 +71,7 @@ class RdmaListener final : public Listener {
   std::uint32_t slots_;
   const Clock& clock_;
   GidEntry own_;
-  tcp::Socket socket_;
+  tcp::Acceptor acceptor_;
   Place place_;
   Handle handle_;
   std::vector<Pending> pending_;

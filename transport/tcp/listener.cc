@@ -21,7 +21,7 @@ Result<std::unique_ptr<TcpListener>> TcpListener::Start(const TcpOptions& option
   listener->clock_ = clock;
   auto socket = ListenOn(device.address, device.index, &listener->place_.port);
   if (!socket) return tl::unexpected(socket.error());
-  listener->socket_ = std::move(*socket);
+  listener->acceptor_ = Acceptor(std::move(*socket));
   listener->place_.address = device.address;
   listener->place_.identity = options.identity;
   if (Status drawn = Draw(&listener->place_.nonce); !drawn.ok()) return tl::unexpected(drawn);
@@ -30,7 +30,7 @@ Result<std::unique_ptr<TcpListener>> TcpListener::Start(const TcpOptions& option
 }
 
 Result<std::unique_ptr<Receiver>> TcpListener::Accept() {
-  TakeNew();
+  if (Status taken = TakeNew(); !taken.ok()) return tl::unexpected(taken);
   for (std::size_t i = 0; i < pending_.size();) {
     if (Read(&pending_[i]) == Next::kWait) {
       ++i;
@@ -45,14 +45,17 @@ Result<std::unique_ptr<Receiver>> TcpListener::Accept() {
   return nullptr;
 }
 
-void TcpListener::TakeNew() {
+Status TcpListener::TakeNew() {
   while (pending_.size() < kPendingMax) {
     Pending pending;
-    pending.socket = AcceptFrom(socket_, &pending.peer);
-    if (!pending.socket) return;  // None there, or no descriptor left: the next call tries again.
+    auto socket = acceptor_.Next(clock_->Now(), &pending.peer);
+    if (!socket) return socket.error();
+    if (!*socket) break;
+    pending.socket = std::move(*socket);
     pending.deadline = clock_->Now() + kGreetWithin;
     pending_.push_back(std::move(pending));
   }
+  return Status::Ok();
 }
 
 TcpListener::Next TcpListener::Read(Pending* pending) {

@@ -45,7 +45,7 @@ class TcpListener final : public Listener {
   enum class Next { kWait, kDrop, kTaken };
 
   TcpListener() = default;
-  void TakeNew();
+  Status TakeNew();
   Next Read(Pending* pending);
   Next Greet(Pending* pending);
   void Refuse(const Pending& pending, Verdict verdict, const Nonce& channel, const std::string& why);
@@ -56,7 +56,7 @@ class TcpListener final : public Listener {
   TcpOptions options_;
   std::uint32_t slots_ = 1;
   const Clock* clock_ = nullptr;
-  Socket socket_;
+  Acceptor acceptor_;
   Place place_;
   Handle handle_;
   std::vector<Pending> pending_;

@@ -25,10 +25,13 @@ const char* Advice(int error) {
   }
 }
 
+bool IsLimit(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
 Status FromErrno(const char* what, const std::string& where) {
   const int error = errno;
-  const bool limit = error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
-  return Status(limit ? StatusCode::kResourceExhausted : StatusCode::kUnavailable,
+  return Status(IsLimit(error) ? StatusCode::kResourceExhausted : StatusCode::kUnavailable,
                 fmt::format("{} {}: {}{}", what, where, std::strerror(error), Advice(error)));
 }
 
@@ -108,13 +111,23 @@ Result<Socket> ListenOn(const IpAddress& address, unsigned scope, std::uint16_t*
   return socket;
 }
 
-Socket AcceptFrom(const Socket& listener, std::string* peer) {
+Result<Socket> Acceptor::Next(Nanoseconds now, std::string* peer) {
   SocketAddress from;
   from.size = sizeof(from.storage);
   Socket socket(
-      accept4(listener.get(), reinterpret_cast<sockaddr*>(&from.storage), &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from.storage), &from.size, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket) *peer = from.ToString();
-  return socket;
+  const int error = errno;
+  pollfd waiting{listener_.get(), POLLIN, 0};
+  // The kernel looks for a descriptor before it looks for a connection.
+  if (socket || !IsLimit(error) || poll(&waiting, 1, 0) <= 0) {
+    short_since_ = -1;
+    return socket;
+  }
+  short_since_ = short_since_ < 0 ? now : short_since_;
+  if (now - short_since_ < kShortMax) return socket;
+  errno = error;
+  return tl::unexpected(FromErrno("cannot accept a connection at", SocketAddress::OwnOf(listener_).ToString()));
 }
 
 Result<Socket> ConnectTo(const SocketAddress& peer, const IpAddress* source, PathKind path) {

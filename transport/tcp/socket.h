@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "coflow/ip_address.h"
 #include "coflow/status.h"
 #include "coflow/unique_fd.h"
+#include "coflow/units.h"
 #include "transport/tcp/options.h"
 
 namespace weir::transport::tcp {
@@ -31,8 +33,22 @@ struct SocketAddress {
 /// A socket that listens on a free port of `address`. Errors: kResourceExhausted, kUnavailable with the address.
 Result<Socket> ListenOn(const IpAddress& address, unsigned scope, std::uint16_t* port);
 
-/// The next connection, or an empty socket when there is none.
-Socket AcceptFrom(const Socket& listener, std::string* peer);
+/// Takes connections from a socket that listens. Thread: one at a time.
+class Acceptor {
+ public:
+  static constexpr Nanoseconds kShortMax = 2 * kSecond;
+
+  Acceptor() = default;
+  explicit Acceptor(Socket listener) : listener_(std::move(listener)) {}
+  /// The next connection and who it is from; an empty socket when there is none. That this host is short of descriptors
+  /// or memory for one that waits is no error until it has lasted for kShortMax, for others may give some back; then
+  /// kResourceExhausted, with what to raise. The connection waits on.
+  Result<Socket> Next(Nanoseconds now, std::string* peer);
+
+ private:
+  Socket listener_;
+  Nanoseconds short_since_ = -1;  // -1: it is not short
+};
 
 /// Where a connection leads. Within this host there is no network to be spared: the kernel hands what is sent to the
 /// receiver in the same call. A congestion control that spaces packets by a timer, as bbr does, costs up to a quarter

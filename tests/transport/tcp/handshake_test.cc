@@ -1,5 +1,6 @@
 // Who may connect: the one that has the handle, and nobody else; a refusal names both sides.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -198,6 +199,46 @@ TEST_F(TcpHandshake, GreetingTwiceAsOneStreamIsRefused) {
   Say(two, hello);
   AcceptNobodyUntil([&] { return listener_->refused() == 1; });
   EXPECT_NE(listener_->last_refusal().find("twice/1 greets twice"), std::string::npos) << listener_->last_refusal();
+}
+
+TEST_F(TcpHandshake, NoDescriptorLeftIsSaidAfterAWhileAndTheConnectionWaits) {
+  auto connector = transport_->Connect(0, listener_->handle(), nullptr);
+  ASSERT_TRUE(connector.has_value());
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{3, limit.rlim_max};  // With 0, poll() would refuse too.
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto at_once = listener_->Accept();
+  clock_.Advance(Acceptor::kShortMax - 1);
+  const auto before = listener_->Accept();
+  clock_.Advance(1);
+  const auto after = listener_->Accept();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  ASSERT_TRUE(at_once && before);
+  ASSERT_FALSE(after);
+  EXPECT_EQ(after.error().code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(after.error().message().find("cannot accept a connection at 127.0.0.1:"), std::string::npos)
+      << after.error().message();
+  EXPECT_NE(after.error().message().find("ulimit -n"), std::string::npos) << after.error().message();
+  std::unique_ptr<Sender> sender;
+  std::unique_ptr<Receiver> receiver;
+  for (int i = 0; i < 1'000'000 && (sender == nullptr || receiver == nullptr); ++i) {
+    if (receiver == nullptr) receiver = std::move(listener_->Accept().value());
+    if (sender == nullptr) sender = std::move((*connector)->Poll().value());
+  }
+  EXPECT_TRUE(sender != nullptr && receiver != nullptr);
+}
+
+TEST_F(TcpHandshake, NoDescriptorLeftIsNoErrorWhereNobodyWaits) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{3, limit.rlim_max};  // With 0, poll() would refuse too.
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto first = listener_->Accept();
+  clock_.Advance(2 * Acceptor::kShortMax);
+  const auto second = listener_->Accept();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_TRUE(first && second);
 }
 
 TEST_F(TcpHandshake, NobodyThereIsSaidWithBothNames) {
