@@ -10,7 +10,7 @@ PacketSender::PacketSender(Endpoint* endpoint, Peer peer, std::uint64_t channel,
     : ChannelEnd(endpoint, std::move(peer), "sending to", channel),
       slots_(slots),
       lane_(lane),
-      share_(lane),
+      lane_share_(lane),
       congestion_(std::move(congestion)),
       segment_bytes_(peer_.packet_max - kDataBytes) {
   const std::uint32_t requests = endpoint_.options().requests;
@@ -24,7 +24,7 @@ PacketSender::PacketSender(Endpoint* endpoint, Peer peer, std::uint64_t channel,
 PacketSender::~PacketSender() {
   const Endpoint::Guard guard(&endpoint_);
   if (failure_.ok()) Leave();
-  if (lane_ != nullptr) share_.Idle();
+  if (lane_ != nullptr) lane_share_.Idle();
   Unregister();
   endpoint_.Flush();
 }

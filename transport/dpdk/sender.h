@@ -118,7 +118,7 @@ class PacketSender final : public Sender, private ChannelEnd {
 
   std::uint32_t slots_;
   Lane* lane_;
-  LaneShare share_;  ///< Of the lane, if there is one.
+  LaneShare lane_share_;  ///< Of the lane, if there is one.
   std::unique_ptr<CongestionControl> congestion_;
   HostMemory memory_;
   Bytes segment_bytes_;  ///< Of the largest segment.

@@ -103,7 +103,7 @@ void PacketSender::Progress(Nanoseconds now) noexcept {
   if (waits && endpoint_.Fresh(now)) return;
   endpoint_.Serve(now);
   if (!failure_.ok()) {
-    if (lane_ != nullptr) share_.Idle();
+    if (lane_ != nullptr) lane_share_.Idle();
     return;
   }
   CheckTimeout(now);
@@ -129,7 +129,7 @@ void PacketSender::Pump(Nanoseconds now) noexcept {
     allowance_ = 0;
   }
   if (refused_ && lane_->WaitsForTime()) endpoint_.PaceAt(this, lane_->AskAgainAt(now));
-  if (lost_.head != kNone || queue_size_ > 0) share_.Waits(now);
+  if (lost_.head != kNone || queue_size_ > 0) lane_share_.Waits(now);
   Rest(now);
 }
 
@@ -139,7 +139,7 @@ void PacketSender::Rest(Nanoseconds now) noexcept {
   if (lane_ == nullptr || flying_.head != kNone || lost_.head != kNone) return;
   const bool waits_for_grant =
       queue_size_ > 0 && !queue_[queue_head_]->begun && GrantOf(queue_[queue_head_]->receive) == nullptr && slots_ == 1;
-  if (queue_size_ == 0 || waits_for_grant) share_.Drained(now);
+  if (queue_size_ == 0 || waits_for_grant) lane_share_.Drained(now);
 }
 
 bool PacketSender::Fits(Bytes bytes) noexcept {
@@ -151,7 +151,7 @@ bool PacketSender::Fits(Bytes bytes) noexcept {
 /// Whether the lane lets `bytes` pass, if not all `wanted`. What it gave and was not used stays in allowance_.
 bool PacketSender::Afford(Bytes bytes, Bytes wanted, Nanoseconds now) noexcept {
   if (lane_ == nullptr || allowance_ >= bytes) return true;
-  allowance_ += share_.Admit(std::max(bytes, std::min(wanted, kAllowance)) - allowance_, now);
+  allowance_ += lane_share_.Admit(std::max(bytes, std::min(wanted, kAllowance)) - allowance_, now);
   refused_ = allowance_ < bytes;
   return !refused_;
 }

@@ -18,12 +18,12 @@ Nanoseconds RepeatAfter(const FakeOptions& options) {
 }  // namespace
 
 FakeSender::FakeSender(FakeNetwork* network, std::shared_ptr<Wire> wire, Lane* lane)
-    : network_(*network), wire_(std::move(wire)), lane_(lane) {}
+    : network_(*network), wire_(std::move(wire)), lane_(lane), lane_share_(lane) {}
 
 FakeSender::~FakeSender() {
   wire_->sender.closed = true;
   wire_->sender.closed_at = network_.Now() + network_.options().delay_max;
-  if (lane_ != nullptr) lane_->Idle();
+  if (lane_ != nullptr) lane_share_.Idle();
 }
 
 Outcome FakeSender::Isend(std::span<const Part> parts, std::int32_t tag, Request** request) noexcept {
@@ -77,7 +77,7 @@ void FakeSender::Progress() {
   }
   Repeat();
   SendNew();
-  if (lane_ != nullptr && queue_.empty()) lane_->Drained(network_.Now());
+  if (lane_ != nullptr && queue_.empty()) lane_share_.Drained(network_.Now());
 }
 
 void FakeSender::TakeAcks() {
@@ -114,7 +114,7 @@ void FakeSender::SendNew() {
                                                     : network_.options().packet_bytes;
     Bytes size = std::min(send->total - send->sent, packet);
     if (lane_ != nullptr && size > 0) {
-      const Bytes admitted = lane_->Admit(size, network_.Now());
+      const Bytes admitted = lane_share_.Admit(size, network_.Now());
       if (admitted == 0) return;
       size = admitted;
     }
@@ -164,7 +164,7 @@ Outcome FakeSender::TakeSlot(std::int32_t tag, Bytes total) {
 
 void FakeSender::Fail(StatusCode code, const std::string& what) {
   failure_ = Status(code, fmt::format("{}, sending to {}: {}", wire_->sender.identity, wire_->receiver.identity, what));
-  if (lane_ != nullptr) lane_->Idle();
+  if (lane_ != nullptr) lane_share_.Idle();
 }
 
 }  // namespace weir::transport::fake

@@ -60,6 +60,7 @@ class FakeSender final : public Sender {
   FakeNetwork& network_;
   std::shared_ptr<Wire> wire_;  // Shared with the receiver: each end may go first.
   Lane* lane_;
+  LaneShare lane_share_;  ///< Of the lane, if there is one.
   HostMemory memory_;
   Status failure_;
   std::map<Send*, std::unique_ptr<Send>> sends_;

@@ -14,6 +14,7 @@ RdmaSender::RdmaSender(Made made)
       peer_(made.peer),
       slots_(made.slots),
       lane_(made.lane),
+      lane_share_(made.lane),
       clock_(*made.clock),
       memory_(&port_.registrations(), Registrations::Use::kSend),
       watch_(std::move(made.side), &port_, options_.dead_after),
@@ -30,7 +31,7 @@ RdmaSender::RdmaSender(Made made)
 }
 
 RdmaSender::~RdmaSender() {
-  if (lane_ != nullptr) lane_->Idle();
+  if (lane_ != nullptr) lane_share_.Idle();
   queues_.reset();  // From here on the device touches nothing.
   for (Send& send : sends_) Release(&send);
 }
@@ -50,7 +51,7 @@ Status RdmaSender::Deregister(MemoryId memory) {
 void RdmaSender::Fail(StatusCode code, const std::string& what) noexcept {
   if (!failure_.ok()) return;
   failure_ = Status(code, fmt::format("{}, sending to {}: {}", ends_.local, ends_.peer, what));
-  if (lane_ != nullptr) lane_->Idle();
+  if (lane_ != nullptr) lane_share_.Idle();
 }
 
 }  // namespace weir::transport::rdma

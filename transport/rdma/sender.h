@@ -149,6 +149,7 @@ class RdmaSender final : public Sender {
   End peer_;
   std::uint32_t slots_;
   Lane* lane_;
+  LaneShare lane_share_;  ///< Of the lane, if there is one.
   const Clock& clock_;
   ChannelMemory memory_;
   Watch watch_;

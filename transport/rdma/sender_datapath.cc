@@ -118,9 +118,9 @@ void RdmaSender::Serve(Nanoseconds now) noexcept {
   if (lane_ == nullptr || !failure_.ok()) return;
   // What is under way has the link; what lower levels sent now would be beside it.
   if (under_way_ > kPieceMin) {
-    lane_->Waits(now);
+    lane_share_.Waits(now);
   } else {
-    lane_->Drained(now);
+    lane_share_.Drained(now);
   }
 }
 
@@ -163,7 +163,7 @@ Bytes RdmaSender::InTime() const noexcept {
 
 Bytes RdmaSender::Admit(Bytes wanted, Nanoseconds now) noexcept {
   if (lane_ == nullptr || wanted == 0) return wanted;
-  const Bytes granted = lane_->Admit(wanted, now);
+  const Bytes granted = lane_share_.Admit(wanted, now);
   if (port_.limits().rate_kbps_max > 0 && lane_->directive().rate != device_rate_) PaceByDevice();
   return granted;
 }

@@ -14,6 +14,7 @@ TcpSender::TcpSender(Made made)
       control_(std::move(made.control), options_.dead_after),
       window_({options_.in_kernel_bytes, options_.queue_time}),
       lane_(made.lane),
+      lane_share_(made.lane),
       clock_(*made.clock) {
   for (Socket& socket : made.streams) {
     streams_.emplace_back();
@@ -27,7 +28,7 @@ TcpSender::TcpSender(Made made)
 }
 
 TcpSender::~TcpSender() {
-  if (lane_ != nullptr) lane_->Idle();
+  if (lane_ != nullptr) lane_share_.Idle();
 }
 
 Result<MemoryId> TcpSender::Register(void* data, Bytes size, MemoryKind kind) {
@@ -50,7 +51,7 @@ std::size_t TcpSender::Descriptors(std::span<int> out) const noexcept {
 void TcpSender::Fail(StatusCode code, const std::string& what) noexcept {
   if (!failure_.ok()) return;
   failure_ = Status(code, fmt::format("{}, sending to {}: {}", ends_.local, ends_.peer, what));
-  if (lane_ != nullptr) lane_->Idle();
+  if (lane_ != nullptr) lane_share_.Idle();
 }
 
 }  // namespace weir::transport::tcp

@@ -112,6 +112,7 @@ class TcpSender final : public Sender {
   Nanoseconds sample_at_ = 0;  ///< When to look at the window again,
   Nanoseconds path_at_ = 0;    ///< and at the path.
   Lane* lane_;
+  LaneShare lane_share_;  ///< Of the lane, if there is one.
   const Clock& clock_;
   HostMemory memory_;
   Status failure_;

@@ -92,7 +92,7 @@ void TcpSender::Progress() noexcept {
   }
   if (queue_size_ > 0 || busy_streams_ > 0) return;
   window_.OnPause();
-  if (lane_ != nullptr) lane_->Drained(now);
+  if (lane_ != nullptr) lane_share_.Drained(now);
 }
 
 TcpSender::Pumped TcpSender::Pump(Stream* stream) noexcept {
@@ -100,7 +100,7 @@ TcpSender::Pumped TcpSender::Pump(Stream* stream) noexcept {
     if (stream->send == nullptr && !Assign(stream)) return Pumped::kIdle;
     Bytes payload = stream->left;
     if (lane_ != nullptr && payload > 0) {
-      payload = lane_->Admit(payload, clock_.Now());
+      payload = lane_share_.Admit(payload, clock_.Now());
       if (payload == 0) return Pumped::kPaced;
     }
     const Bytes room = Room(stream, payload);

@@ -200,6 +200,7 @@ TEST_P(Conformance, AHighLevelAmongEightSaturatedLowOnesGetsNearlyAllThatPasses)
   }
   Saturated high(&pacer, &clock(), 1);
   high.pair = Connect(1, &high.lane);
+  Pair idle = Connect(1, &high.lane);  // It shares the lane and has nothing to send, which must not end its place.
   const auto low_bytes = [&] {
     Bytes sum = 0;
     for (const auto& low : lows) sum += low->lane.counters().bytes;
@@ -209,6 +210,7 @@ TEST_P(Conformance, AHighLevelAmongEightSaturatedLowOnesGetsNearlyAllThatPasses)
     return Until([&] {
       for (const auto& low : lows) low->Step(true);
       high.Step(with_high);
+      EXPECT_EQ(idle.sender->Look(), Outcome::kDone);
       return (with_high ? high.lane.counters().bytes : low_bytes()) >= until || HasFailure();
     });
   };
